@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The core's only view of its surroundings: fixed-width types, byte order, bit fields, memcpy. */
+#ifndef WEFT_TYPES_H
+#define WEFT_TYPES_H
+
+#ifdef __KERNEL__
+
+#include <linux/bitfield.h>
+#include <linux/bits.h>
+#include <linux/build_bug.h>
+#include <linux/kernel.h>
+#include <linux/math.h>
+#include <linux/minmax.h>
+#include <linux/string.h>
+#include <linux/types.h>
+#include <asm/byteorder.h>
+#include <asm/unaligned.h>
+
+#else /* the host library */
+
+#include <endian.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int8_t s8;
+typedef int16_t s16;
+typedef int32_t s32;
+typedef int64_t s64;
+#include <linux/types.h> /* __be16 and friends, __bitwise */
+
+#define cpu_to_be16(x) ((__be16)htobe16(x))
+#define cpu_to_be32(x) ((__be32)htobe32(x))
+#define cpu_to_be64(x) ((__be64)htobe64(x))
+#define cpu_to_le32(x) ((__le32)htole32(x))
+#define be16_to_cpu(x) be16toh((u16)(x))
+#define be32_to_cpu(x) be32toh((u32)(x))
+#define be64_to_cpu(x) be64toh((u64)(x))
+#define le32_to_cpu(x) le32toh((u32)(x))
+
+#define BIT(n) (1UL << (n))
+#define GENMASK(h, l) ((~0UL << (l)) & (~0UL >> (63 - (h))))
+#define FIELD_GET(mask, reg) (((reg) & (mask)) >> __builtin_ctzl(mask))
+#define FIELD_PREP(mask, val) (((u64)(val) << __builtin_ctzl(mask)) & (mask))
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define DIV_ROUND_UP(n, d) (((n) + (d) - 1) / (d))
+#define min(a, b) ((a) < (b) ? (a) : (b))
+#define max(a, b) ((a) > (b) ? (a) : (b))
+#define min_t(t, a, b) min((t)(a), (t)(b))
+#define max_t(t, a, b) max((t)(a), (t)(b))
+#define __packed __attribute__((packed))
+#ifdef __cplusplus
+#define BUILD_BUG_ON_SIZE(t, n) static_assert(sizeof(t) == (n), #t)
+#else
+#define BUILD_BUG_ON_SIZE(t, n) _Static_assert(sizeof(t) == (n), #t)
+#endif
+
+#endif /* __KERNEL__ */
+
+#ifdef __KERNEL__
+#define BUILD_BUG_ON_SIZE(t, n) static_assert(sizeof(t) == (n), #t)
+#endif
+
+#endif
