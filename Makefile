@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# Front door of Weft: builds, proves, shows and installs it. `make help` lists every target.
+# Front door of Weft: builds it, proves it, shows it and installs it. `make help` lists every target.
 
 WEFT_VERSION := 0.1.0
 
@@ -22,33 +22,133 @@ KO = $(B)/modules/$(KREL)
 WERROR ?= 1
 W ?= 1
 JOBS ?= $(shell nproc)
+# A parent make that shares its job slots decides; else all CPUs.
 J = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
+
+PREFIX ?= /usr/local
+SUDO_HINT = { echo "weft: $(DESTDIR)$(PREFIX) is not writable: run this as root, or give DESTDIR= or PREFIX=" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
 .SUFFIXES:
 
-# ---- kernel modules ---------------------------------------------------------------
+.PHONY: help
+help:
+	@sed -n 's/^## \{0,1\}//p' Makefile
 
+## Weft, a RoCEv2 NIC in software. The two commands:
+##   make demo          RDMA between two hosts on a Weft device, in a VM (installs what is missing)
+##   make check         the proof, at most 15 minutes: host tests, VM suite on Debian's 6.1
+##
+## Build
+##   make setup         install missing Debian packages (root or sudo)
+##   make modules       weft_core.ko, weft_ib.ko in build/modules/RELEASE; KDIR=HEADERS, WERROR=0
+##   make userspace     libweft, weft, examples in build/userspace
+##   make clean         remove build/
+##
+## Use
+##   make install       modules (updates/), tools, man pages; PREFIX=/usr/local, DESTDIR=
+##   make uninstall     remove them again
+##   make demo          as above, under 5 minutes after set-up
+##   make shell         a prompt in a VM with the modules loaded
+##
+## Prove
+##   make host-check    host tests alone: unit, property, fuzz, under ASan and UBSan
+##   make static        compiler, sparse, checkpatch, format, shell, symbol checks
+##   make check         as above
+##   make ci            what .ci/run does: check, debug kernel, 6.12, 7.3, static checks
+##   make check-full    hours: the whole suite everywhere; writes Documentation/results.rst
+##   make mutate        break each file on purpose; shows which test notices. MUTATE="--host ID…"
+
+# ---- build ------------------------------------------------------------------------
+
+.PHONY: setup
+setup:
+	@tools/setup
+
+# The probe must be done before kbuild starts.
 .PHONY: modules kbuild-tree
 modules: kbuild-tree
 	+@flock $(KB)/.lock sh kernel/compat/probe $(KDIR) $(KB)
-	+@flock $(KB)/.lock $(MAKE) $(J) -C $(KDIR) M=$(KB) W=$(W) WERROR=$(WERROR) \
-		WEFT_VERSION=$(WEFT_VERSION) $(KBUILD_ARGS) modules
+	+@flock $(KB)/.lock $(MAKE) --no-print-directory $(J) -C $(KDIR) M=$(KB) W=$(W) \
+		WERROR=$(WERROR) WEFT_VERSION=$(WEFT_VERSION) $(KBUILD_ARGS) modules
 	@mkdir -p $(KO)
 	@for ko in $(KB)/*.ko; do cmp -s $$ko $(KO)/$${ko##*/} || cp $$ko $(KO)/; done
 	@echo "modules for $(KREL): $(KO)"
 
 # 6.1's kbuild has no MO=, so the sources are mirrored as links; a link whose file is gone goes.
 kbuild-tree:
-	@test -n "$(KREL)" || { echo "no kernel headers at '$(KDIR)': run make setup, or give KDIR=" >&2; exit 1; }
+	@test -n "$(KREL)" || { echo "weft: no kernel headers at '$(KDIR)': run make setup, or give KDIR=" >&2; exit 1; }
 	@mkdir -p $(KB)/kernel/include/uapi $(KB)/kernel/compat
 	@flock $(KB)/.lock sh -c 'find $(KB) -xtype l -delete; \
-		cp -rsf $(CURDIR)/Kbuild $(CURDIR)/kernel $$(ls -d $(CURDIR)/drivers 2>/dev/null) $(KB)/'
+		cp -rsf $(CURDIR)/Kbuild $(CURDIR)/kernel $(CURDIR)/drivers $(KB)/'
 
-.PHONY: help
-help:
-	@echo "make modules [KDIR=...]   build/modules/<release>/{weft_core,weft_ib}.ko"
+.PHONY: userspace
+userspace: $(B)/userspace/build.ninja
+	@flock $(B)/userspace cmake --build $(B)/userspace -j $(JOBS)
+
+$(B)/userspace/build.ninja:
+	@mkdir -p $(@D)
+	@flock $(@D) cmake -S userspace -B $(@D) -G Ninja -DCMAKE_INSTALL_PREFIX=$(PREFIX) >$(@D)/configure.log \
+		|| { cat $(@D)/configure.log >&2; exit 1; }
+
+# The same sources for tests: clang for libFuzzer and both sanitizers.
+.PHONY: host-build
+host-build: $(B)/host/build.ninja
+	@flock $(B)/host cmake --build $(B)/host -j $(JOBS)
+
+$(B)/host/build.ninja:
+	@mkdir -p $(@D)
+	@flock $(@D) cmake -S userspace -B $(@D) -G Ninja -DCMAKE_BUILD_TYPE=Debug -DWEFT_SANITIZE=ON \
+		-DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ >$(@D)/configure.log \
+		|| { cat $(@D)/configure.log >&2; exit 1; }
 
 .PHONY: clean
 clean:
 	rm -rf $(B)
+
+# ---- prove ------------------------------------------------------------------------
+
+.PHONY: host-check static check ci check-full mutate
+host-check: setup
+	@selftests/run host
+static: setup
+	@selftests/run static
+check: setup
+	@selftests/run check
+ci:
+	@bash .ci/run
+check-full: setup
+	@selftests/run --table Documentation/results.rst full
+mutate: setup
+	@tools/check/mutate $(MUTATE)
+
+# ---- use --------------------------------------------------------------------------
+
+.PHONY: demo shell
+# Not prerequisites: set-up may install the headers that KDIR is then found by.
+demo shell: setup
+	@$(MAKE) --no-print-directory modules userspace
+	@tools/$(if $(filter demo,$@),demo,weft-vm shell)
+
+MODDIR = $(DESTDIR)/lib/modules/$(KREL)/updates
+MANIFEST = $(DESTDIR)$(PREFIX)/share/weft/manifest
+MANPAGES = $(wildcard Documentation/man/*.[1-9])
+
+# Packaging (DESTDIR set) leaves depmod to the package's scripts.
+.PHONY: install uninstall
+install: modules userspace
+	@mkdir -p $(DESTDIR)$(PREFIX) 2>/dev/null && test -w $(DESTDIR)$(PREFIX) || $(SUDO_HINT)
+	install -d $(MODDIR)
+	install -m 644 $(KO)/*.ko $(MODDIR)
+	DESTDIR=$(DESTDIR) cmake --install $(B)/userspace --prefix $(PREFIX) >$(B)/userspace/install.log
+	install -D -m 644 $(B)/userspace/install_manifest.txt $(MANIFEST)
+	for page in $(MANPAGES); do \
+		install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man$${page##*.} $$page || exit; done
+	$(if $(DESTDIR),,depmod $(KREL))
+
+uninstall:
+	rm -f $(MODDIR)/weft_*.ko
+	if [ -f $(MANIFEST) ]; then \
+		sed 's,^,$(DESTDIR),' $(MANIFEST) | xargs -r -d '\n' rm -f; rm -rf $(dir $(MANIFEST)); fi
+	for page in $(MANPAGES); do rm -f $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/}; done
+	$(if $(DESTDIR),,depmod $(KREL))
