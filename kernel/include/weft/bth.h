@@ -34,6 +34,7 @@ BUILD_BUG_ON_SIZE(struct weft_bth, 12);
 #define WEFT_BTH_TVER GENMASK(3, 0)
 #define WEFT_BTH_FECN BIT(31)
 #define WEFT_BTH_BECN BIT(30)
+#define WEFT_BTH_RESV6 GENMASK(29, 24)
 #define WEFT_BTH_RESV8A 0xff000000u /* the octet that the ICRC takes as ones */
 #define WEFT_BTH_ACKREQ BIT(31)
 
@@ -54,6 +55,9 @@ struct weft_aeth {
 	__be32 syndrome_msn;
 } __packed;
 BUILD_BUG_ON_SIZE(struct weft_aeth, 4);
+
+#define WEFT_AETH_SYNDROME GENMASK(31, 24)
+#define WEFT_AETH_MSN GENMASK(23, 0)
 
 struct weft_atomic_eth {
 	__be64 va;
@@ -116,7 +120,7 @@ enum weft_drop {
 	WEFT_DROP_TRUNCATED, /* shorter than its headers, pad and ICRC say */
 	WEFT_DROP_VERSION,   /* BTH.TVer is not 0 */
 	WEFT_DROP_OPCODE,    /* no such opcode */
-	WEFT_DROP_LENGTH,    /* payload where the opcode has none, or pad without payload */
+	WEFT_DROP_LENGTH,    /* payload where the opcode has none, or not the pad that it needs */
 };
 
 /*

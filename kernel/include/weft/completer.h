@@ -43,8 +43,12 @@ struct weft_comp_result {
 };
 
 /*
- * @wqe: the oldest request not complete. @next_psn: the PSN that the requester sends next, so that
- * responses to what was never sent are dropped. @pkt: a RESPONSE packet.
+ * @wqe: the oldest request not complete. @next_psn: one behind the highest PSN that was ever sent (a resend
+ * does not lower it; a READ's responses count as sent), so that responses to what was never sent are
+ * dropped. @pkt: a RESPONSE packet.
+ *
+ * Every packet behind a gap gives an implied RETRY again: resend at the first, not before progress again.
+ * ATOMIC_WRITE is complete by NEXT, as it has no data.
  */
 struct weft_comp_result weft_comp_step(const struct weft_comp_wqe *wqe, u32 next_psn,
 				       const struct weft_pkt *pkt);

@@ -15,7 +15,7 @@ struct weft_resp_state {
 	u32 msn;           /* messages completed, 24 bits */
 	u32 msg_flags;     /* WEFT_OP_SEND or WEFT_OP_WRITE while a message is open, else 0 */
 	u32 write_resid;   /* bytes that the open WRITE's RETH still promises */
-	bool nak_pending;  /* a sequence NAK is out: no second one until the expected PSN comes */
+	bool nak_pending;  /* a sequence NAK is out (or RNR: set by the driver): none until the expected PSN */
 	bool skip_message; /* UC: a packet was lost, wait for the next START */
 };
 

@@ -37,8 +37,9 @@ struct weft_moderation {
 
 /*
  * How long to wait from now until the queue fires, ns; 0: fire now. @pending: frames waiting, ≥ 1.
- * @age_ns: time since the first of them came.
+ * @age_ns: time since the first of them came. WEFT_MODERATION_NEVER: no timer, only more frames make it fire.
  */
+#define WEFT_MODERATION_NEVER (~0ULL)
 u64 weft_moderation_delay(const struct weft_moderation *mod, u32 pending, u64 age_ns);
 
 #endif

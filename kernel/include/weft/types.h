@@ -14,11 +14,9 @@
 #include <linux/string.h>
 #include <linux/types.h>
 #include <asm/byteorder.h>
-#include <asm/unaligned.h>
 
 #else /* the host library */
 
-#include <endian.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -34,14 +32,21 @@ typedef int32_t s32;
 typedef int64_t s64;
 #include <linux/types.h> /* __be16 and friends, __bitwise */
 
-#define cpu_to_be16(x) ((__be16)htobe16(x))
-#define cpu_to_be32(x) ((__be32)htobe32(x))
-#define cpu_to_be64(x) ((__be64)htobe64(x))
-#define cpu_to_le32(x) ((__le32)htole32(x))
-#define be16_to_cpu(x) be16toh((u16)(x))
-#define be32_to_cpu(x) be32toh((u32)(x))
-#define be64_to_cpu(x) be64toh((u64)(x))
-#define le32_to_cpu(x) le32toh((u32)(x))
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define WEFT_BE(bits, x) __builtin_bswap##bits((u##bits)(x))
+#define WEFT_LE(bits, x) ((u##bits)(x))
+#else
+#define WEFT_BE(bits, x) ((u##bits)(x))
+#define WEFT_LE(bits, x) __builtin_bswap##bits((u##bits)(x))
+#endif
+#define cpu_to_be16(x) ((__be16)WEFT_BE(16, x))
+#define cpu_to_be32(x) ((__be32)WEFT_BE(32, x))
+#define cpu_to_be64(x) ((__be64)WEFT_BE(64, x))
+#define cpu_to_le32(x) ((__le32)WEFT_LE(32, x))
+#define be16_to_cpu(x) WEFT_BE(16, x)
+#define be32_to_cpu(x) WEFT_BE(32, x)
+#define be64_to_cpu(x) WEFT_BE(64, x)
+#define le32_to_cpu(x) WEFT_LE(32, x)
 
 #define BIT(n) (1UL << (n))
 #define GENMASK(h, l) ((~0UL << (l)) & (~0UL >> (63 - (h))))
@@ -49,10 +54,12 @@ typedef int64_t s64;
 #define FIELD_PREP(mask, val) (((u64)(val) << __builtin_ctzl(mask)) & (mask))
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define DIV_ROUND_UP(n, d) (((n) + (d) - 1) / (d))
+#ifndef __cplusplus /* where they would hide those of std */
 #define min(a, b) ((a) < (b) ? (a) : (b))
 #define max(a, b) ((a) > (b) ? (a) : (b))
 #define min_t(t, a, b) min((t)(a), (t)(b))
 #define max_t(t, a, b) max((t)(a), (t)(b))
+#endif
 #define __packed __attribute__((packed))
 #ifdef __cplusplus
 #define BUILD_BUG_ON_SIZE(t, n) static_assert(sizeof(t) == (n), #t)

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The opcode table: every BTH opcode of RC, UC and UD, its headers and its place in a message. */
+#include <weft/bth.h>
+#include <weft/opcode.h>
+
+#define HDR_LEN(f) (sizeof(struct weft_bth) + \
+	((f) & WEFT_OP_DETH ? sizeof(struct weft_deth) : 0) + \
+	((f) & WEFT_OP_RETH ? sizeof(struct weft_reth) : 0) + \
+	((f) & WEFT_OP_AETH ? sizeof(struct weft_aeth) : 0) + \
+	((f) & WEFT_OP_ATOMIC_ETH ? sizeof(struct weft_atomic_eth) : 0) + \
+	((f) & WEFT_OP_ATOMIC_ACK_ETH ? sizeof(struct weft_atomic_ack_eth) : 0) + \
+	((f) & WEFT_OP_IMM ? sizeof(struct weft_immdt) : 0) + \
+	((f) & WEFT_OP_IETH ? sizeof(struct weft_ieth) : 0))
+
+#define OP(transport, operation, f) \
+	[WEFT_##transport | WEFT_##operation] = { \
+		.name = #transport "_" #operation, \
+		.flags = (f), \
+		.hdr_len = HDR_LEN(f), \
+	}
+
+#define ONLY (WEFT_OP_START | WEFT_OP_END)
+#define SEND_OP (WEFT_OP_REQUEST | WEFT_OP_SEND | WEFT_OP_PAYLOAD)
+#define WRITE_OP (WEFT_OP_REQUEST | WEFT_OP_WRITE | WEFT_OP_PAYLOAD)
+#define READ_RESPONSE (WEFT_OP_RESPONSE | WEFT_OP_READ | WEFT_OP_PAYLOAD)
+#define ATOMIC (WEFT_OP_REQUEST | WEFT_OP_ATOMIC | ONLY | WEFT_OP_ATOMIC_ETH)
+#define RECV WEFT_OP_RECV_WQE
+
+static const struct weft_opcode_info opcodes[] = {
+	OP(RC, SEND_FIRST, SEND_OP | WEFT_OP_START),
+	OP(RC, SEND_MIDDLE, SEND_OP),
+	OP(RC, SEND_LAST, SEND_OP | WEFT_OP_END | RECV),
+	OP(RC, SEND_LAST_IMM, SEND_OP | WEFT_OP_END | RECV | WEFT_OP_IMM),
+	OP(RC, SEND_ONLY, SEND_OP | ONLY | RECV),
+	OP(RC, SEND_ONLY_IMM, SEND_OP | ONLY | RECV | WEFT_OP_IMM),
+	OP(RC, WRITE_FIRST, WRITE_OP | WEFT_OP_START | WEFT_OP_RETH),
+	OP(RC, WRITE_MIDDLE, WRITE_OP),
+	OP(RC, WRITE_LAST, WRITE_OP | WEFT_OP_END),
+	OP(RC, WRITE_LAST_IMM, WRITE_OP | WEFT_OP_END | RECV | WEFT_OP_IMM),
+	OP(RC, WRITE_ONLY, WRITE_OP | ONLY | WEFT_OP_RETH),
+	OP(RC, WRITE_ONLY_IMM, WRITE_OP | ONLY | WEFT_OP_RETH | RECV | WEFT_OP_IMM),
+	OP(RC, READ_REQUEST, WEFT_OP_REQUEST | WEFT_OP_READ | ONLY | WEFT_OP_RETH),
+	OP(RC, READ_RESPONSE_FIRST, READ_RESPONSE | WEFT_OP_START | WEFT_OP_AETH),
+	OP(RC, READ_RESPONSE_MIDDLE, READ_RESPONSE),
+	OP(RC, READ_RESPONSE_LAST, READ_RESPONSE | WEFT_OP_END | WEFT_OP_AETH),
+	OP(RC, READ_RESPONSE_ONLY, READ_RESPONSE | ONLY | WEFT_OP_AETH),
+	OP(RC, ACKNOWLEDGE, WEFT_OP_RESPONSE | ONLY | WEFT_OP_AETH),
+	OP(RC, ATOMIC_ACKNOWLEDGE, WEFT_OP_RESPONSE | WEFT_OP_ATOMIC | ONLY | WEFT_OP_AETH |
+	   WEFT_OP_ATOMIC_ACK_ETH),
+	OP(RC, COMPARE_SWAP, ATOMIC),
+	OP(RC, FETCH_ADD, ATOMIC),
+	OP(RC, SEND_LAST_INV, SEND_OP | WEFT_OP_END | RECV | WEFT_OP_IETH),
+	OP(RC, SEND_ONLY_INV, SEND_OP | ONLY | RECV | WEFT_OP_IETH),
+	OP(RC, ATOMIC_WRITE, WEFT_OP_REQUEST | WEFT_OP_ATOMIC_WRITE | ONLY | WEFT_OP_RETH |
+	   WEFT_OP_PAYLOAD),
+
+	OP(UC, SEND_FIRST, SEND_OP | WEFT_OP_START),
+	OP(UC, SEND_MIDDLE, SEND_OP),
+	OP(UC, SEND_LAST, SEND_OP | WEFT_OP_END | RECV),
+	OP(UC, SEND_LAST_IMM, SEND_OP | WEFT_OP_END | RECV | WEFT_OP_IMM),
+	OP(UC, SEND_ONLY, SEND_OP | ONLY | RECV),
+	OP(UC, SEND_ONLY_IMM, SEND_OP | ONLY | RECV | WEFT_OP_IMM),
+	OP(UC, WRITE_FIRST, WRITE_OP | WEFT_OP_START | WEFT_OP_RETH),
+	OP(UC, WRITE_MIDDLE, WRITE_OP),
+	OP(UC, WRITE_LAST, WRITE_OP | WEFT_OP_END),
+	OP(UC, WRITE_LAST_IMM, WRITE_OP | WEFT_OP_END | RECV | WEFT_OP_IMM),
+	OP(UC, WRITE_ONLY, WRITE_OP | ONLY | WEFT_OP_RETH),
+	OP(UC, WRITE_ONLY_IMM, WRITE_OP | ONLY | WEFT_OP_RETH | RECV | WEFT_OP_IMM),
+
+	OP(UD, SEND_ONLY, SEND_OP | ONLY | RECV | WEFT_OP_DETH),
+	OP(UD, SEND_ONLY_IMM, SEND_OP | ONLY | RECV | WEFT_OP_DETH | WEFT_OP_IMM),
+};
+
+const struct weft_opcode_info *weft_opcode_info(u8 opcode)
+{
+	if (opcode >= ARRAY_SIZE(opcodes) || !opcodes[opcode].name)
+		return NULL;
+	return &opcodes[opcode];
+}

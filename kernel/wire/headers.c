@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * BTH and extended headers: from the wire to struct weft_pkt and back.
+ *
+ * Which extended headers can follow BTH, and in which order, is said once, in the array below; the
+ * opcode table says which of them an opcode has.
+ */
+#include <weft/bth.h>
+#include <weft/opcode.h>
+
+struct ext_header {
+	u32 flag; /* of the opcode table */
+	u8 len;   /* bytes */
+	void (*parse)(struct weft_pkt *pkt, const void *p);
+	void (*build)(void *p, const struct weft_pkt *pkt);
+};
+
+static void parse_deth(struct weft_pkt *pkt, const void *p)
+{
+	const struct weft_deth *h = p;
+
+	pkt->qkey = be32_to_cpu(h->qkey);
+	pkt->src_qpn = be32_to_cpu(h->src_qpn) & WEFT_QPN_MASK;
+}
+
+static void build_deth(void *p, const struct weft_pkt *pkt)
+{
+	struct weft_deth *h = p;
+
+	h->qkey = cpu_to_be32(pkt->qkey);
+	h->src_qpn = cpu_to_be32(pkt->src_qpn & WEFT_QPN_MASK);
+}
+
+static void parse_reth(struct weft_pkt *pkt, const void *p)
+{
+	const struct weft_reth *h = p;
+
+	pkt->va = be64_to_cpu(h->va);
+	pkt->rkey = be32_to_cpu(h->rkey);
+	pkt->dmalen = be32_to_cpu(h->dmalen);
+}
+
+static void build_reth(void *p, const struct weft_pkt *pkt)
+{
+	struct weft_reth *h = p;
+
+	h->va = cpu_to_be64(pkt->va);
+	h->rkey = cpu_to_be32(pkt->rkey);
+	h->dmalen = cpu_to_be32(pkt->dmalen);
+}
+
+static void parse_atomic_eth(struct weft_pkt *pkt, const void *p)
+{
+	const struct weft_atomic_eth *h = p;
+
+	pkt->va = be64_to_cpu(h->va);
+	pkt->rkey = be32_to_cpu(h->rkey);
+	pkt->swap_add = be64_to_cpu(h->swap_add);
+	pkt->compare = be64_to_cpu(h->compare);
+}
+
+static void build_atomic_eth(void *p, const struct weft_pkt *pkt)
+{
+	struct weft_atomic_eth *h = p;
+
+	h->va = cpu_to_be64(pkt->va);
+	h->rkey = cpu_to_be32(pkt->rkey);
+	h->swap_add = cpu_to_be64(pkt->swap_add);
+	h->compare = cpu_to_be64(pkt->compare);
+}
+
+static void parse_aeth(struct weft_pkt *pkt, const void *p)
+{
+	const struct weft_aeth *h = p;
+	u32 word = be32_to_cpu(h->syndrome_msn);
+
+	pkt->syndrome = FIELD_GET(WEFT_AETH_SYNDROME, word);
+	pkt->msn = FIELD_GET(WEFT_AETH_MSN, word);
+}
+
+static void build_aeth(void *p, const struct weft_pkt *pkt)
+{
+	struct weft_aeth *h = p;
+
+	h->syndrome_msn = cpu_to_be32(FIELD_PREP(WEFT_AETH_SYNDROME, pkt->syndrome) |
+				      FIELD_PREP(WEFT_AETH_MSN, pkt->msn & WEFT_AETH_MSN));
+}
+
+static void parse_atomic_ack(struct weft_pkt *pkt, const void *p)
+{
+	const struct weft_atomic_ack_eth *h = p;
+
+	pkt->orig = be64_to_cpu(h->orig);
+}
+
+static void build_atomic_ack(void *p, const struct weft_pkt *pkt)
+{
+	struct weft_atomic_ack_eth *h = p;
+
+	h->orig = cpu_to_be64(pkt->orig);
+}
+
+static void parse_immdt(struct weft_pkt *pkt, const void *p)
+{
+	const struct weft_immdt *h = p;
+
+	pkt->imm = h->imm;
+}
+
+static void build_immdt(void *p, const struct weft_pkt *pkt)
+{
+	struct weft_immdt *h = p;
+
+	h->imm = pkt->imm;
+}
+
+static void parse_ieth(struct weft_pkt *pkt, const void *p)
+{
+	const struct weft_ieth *h = p;
+
+	pkt->rkey = be32_to_cpu(h->rkey);
+}
+
+static void build_ieth(void *p, const struct weft_pkt *pkt)
+{
+	struct weft_ieth *h = p;
+
+	h->rkey = cpu_to_be32(pkt->rkey);
+}
+
+/* In the order of the wire. */
+static const struct ext_header ext_headers[] = {
+	{ WEFT_OP_DETH, sizeof(struct weft_deth), parse_deth, build_deth },
+	{ WEFT_OP_RETH, sizeof(struct weft_reth), parse_reth, build_reth },
+	{ WEFT_OP_ATOMIC_ETH, sizeof(struct weft_atomic_eth), parse_atomic_eth, build_atomic_eth },
+	{ WEFT_OP_AETH, sizeof(struct weft_aeth), parse_aeth, build_aeth },
+	{ WEFT_OP_ATOMIC_ACK_ETH, sizeof(struct weft_atomic_ack_eth), parse_atomic_ack,
+	  build_atomic_ack },
+	{ WEFT_OP_IMM, sizeof(struct weft_immdt), parse_immdt, build_immdt },
+	{ WEFT_OP_IETH, sizeof(struct weft_ieth), parse_ieth, build_ieth },
+};
+
+static void parse_bth(struct weft_pkt *pkt, const struct weft_bth *bth)
+{
+	u32 qpn = be32_to_cpu(bth->qpn);
+	u32 psn = be32_to_cpu(bth->psn);
+
+	pkt->opcode = bth->opcode;
+	pkt->solicited = bth->flags & WEFT_BTH_SE;
+	pkt->migreq = bth->flags & WEFT_BTH_MIGREQ;
+	pkt->pad = FIELD_GET(WEFT_BTH_PAD, bth->flags);
+	pkt->pkey = be16_to_cpu(bth->pkey);
+	pkt->fecn = qpn & WEFT_BTH_FECN;
+	pkt->becn = qpn & WEFT_BTH_BECN;
+	pkt->resv6 = FIELD_GET(WEFT_BTH_RESV6, qpn);
+	pkt->qpn = qpn & WEFT_QPN_MASK;
+	pkt->ackreq = psn & WEFT_BTH_ACKREQ;
+	pkt->psn = psn & WEFT_PSN_MASK;
+}
+
+static void build_bth(struct weft_bth *bth, const struct weft_pkt *pkt)
+{
+	bth->opcode = pkt->opcode;
+	bth->flags = (pkt->solicited ? WEFT_BTH_SE : 0) | (pkt->migreq ? WEFT_BTH_MIGREQ : 0) |
+		     FIELD_PREP(WEFT_BTH_PAD, weft_pad(pkt->payload_len));
+	bth->pkey = cpu_to_be16(pkt->pkey);
+	bth->qpn = cpu_to_be32((pkt->fecn ? WEFT_BTH_FECN : 0) | (pkt->becn ? WEFT_BTH_BECN : 0) |
+			       FIELD_PREP(WEFT_BTH_RESV6, pkt->resv6 & 0x3f) |
+			       (pkt->qpn & WEFT_QPN_MASK));
+	bth->psn = cpu_to_be32((pkt->ackreq ? WEFT_BTH_ACKREQ : 0) | (pkt->psn & WEFT_PSN_MASK));
+}
+
+enum weft_drop weft_pkt_parse(struct weft_pkt *pkt, const void *data, size_t len)
+{
+	const struct weft_bth *bth = data;
+	const u8 *p = data;
+	size_t i, rest;
+
+	if (len < sizeof(*bth) + WEFT_ICRC_LEN)
+		return WEFT_DROP_TRUNCATED;
+	if (bth->flags & WEFT_BTH_TVER)
+		return WEFT_DROP_VERSION;
+	pkt->op = weft_opcode_info(bth->opcode);
+	if (!pkt->op)
+		return WEFT_DROP_OPCODE;
+
+	parse_bth(pkt, bth);
+	pkt->hdr_len = pkt->op->hdr_len;
+	if (len < (size_t)pkt->hdr_len + pkt->pad + WEFT_ICRC_LEN)
+		return WEFT_DROP_TRUNCATED;
+	rest = len - pkt->hdr_len - WEFT_ICRC_LEN;
+	pkt->payload_len = rest - pkt->pad;
+	if (rest && !(pkt->op->flags & WEFT_OP_PAYLOAD))
+		return WEFT_DROP_LENGTH;
+	/* Pad is what makes the payload a multiple of 4, no more and no less. */
+	if (pkt->pad != weft_pad(pkt->payload_len))
+		return WEFT_DROP_LENGTH;
+
+	p += sizeof(*bth);
+	for (i = 0; i < ARRAY_SIZE(ext_headers); i++) {
+		if (!(pkt->op->flags & ext_headers[i].flag))
+			continue;
+		ext_headers[i].parse(pkt, p);
+		p += ext_headers[i].len;
+	}
+	return WEFT_DROP_NONE;
+}
+
+unsigned int weft_pkt_build(void *buf, const struct weft_pkt *pkt)
+{
+	const struct weft_opcode_info *op = weft_opcode_info(pkt->opcode);
+	u8 *p = buf;
+	size_t i;
+
+	if (!op)
+		return 0;
+	build_bth(buf, pkt);
+	p += sizeof(struct weft_bth);
+	for (i = 0; i < ARRAY_SIZE(ext_headers); i++) {
+		if (!(op->flags & ext_headers[i].flag))
+			continue;
+		ext_headers[i].build(p, pkt);
+		p += ext_headers[i].len;
+	}
+	return op->hdr_len;
+}
