@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The kernel's CRC-32 backend for the ICRC: the fastest the machine offers. */
+#ifndef WEFT_CRC_H
+#define WEFT_CRC_H
+
+#include <linux/types.h>
+
+/* Reflected CRC-32, no inversion: weft_crc32_fn of <weft/icrc.h>. Any context. */
+u32 weft_crc32(u32 crc, const void *data, size_t len);
+int weft_crc_init(void);
+void weft_crc_uninit(void);
+
+#endif

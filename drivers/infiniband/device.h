@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The device: one weft_dev per link, an ib_device bound to one Ethernet netdev.
+ *
+ * Lifetime: ib_core's. Freed by ops.dealloc_driver after the last user is gone. The netdev is held from
+ * newlink to NETDEV_UNREGISTER (or dellink); dev->netdev is then NULL and every user must cope.
+ */
+#ifndef WEFT_DEVICE_H
+#define WEFT_DEVICE_H
+
+#include <linux/netdevice.h>
+#include <linux/xarray.h>
+#include <rdma/ib_verbs.h>
+#include <weft/steering.h>
+
+#include "counters.h"
+
+struct weft_rxq;
+struct weft_parent;
+
+/* Private; not in enum rdma_driver_id. Stock librxe still matches by name, see device.c. */
+#define WEFT_DRIVER_ID 0x77656674 /* "weft" */
+
+enum {
+	WEFT_MAX_QP = 1 << 20,
+	WEFT_MAX_QP_WR = 1 << 14,
+	WEFT_MAX_SGE = 32,
+	WEFT_MAX_INLINE = 512,
+	WEFT_MAX_CQ = 1 << 20,
+	WEFT_MAX_CQE = (1 << 17) - 1,
+	WEFT_MAX_MR = 1 << 19,
+	WEFT_MAX_MW = 1 << 19,
+	WEFT_MAX_SRQ = 1 << 19,
+	WEFT_MAX_SRQ_WR = 1 << 14,
+	WEFT_MAX_SRQ_SGE = 27,
+	WEFT_MAX_AH = 1 << 15,
+	WEFT_MAX_RD_ATOMIC = 128, /* per QP, as initiator and as responder */
+	WEFT_MAX_FAST_REG_PAGES = 512,
+	WEFT_MAX_MCAST_GRP = 8192,
+	WEFT_MAX_MCAST_QP = 256, /* per group */
+	WEFT_MAX_MSG = 1U << 31,
+	WEFT_PORT = 1,
+	WEFT_GID_TABLE_LEN = 1024,
+	WEFT_LOCAL_CA_ACK_DELAY = 15,
+	/* QPNs: rdma_rxe hands out 16…2^20, so the receive hook can tell the two apart. */
+	WEFT_QPN_FIRST = 0x200000,
+	WEFT_QPN_LAST = 0xfffffe,
+	WEFT_MAX_RX_QUEUES = 64,
+};
+
+/* What `weft link set` changes. Written under RTNL, read by WRITE_ONCE/READ_ONCE pairs. */
+struct weft_dev_cfg {
+	struct weft_moderation rx_mod; /* rx-usecs, rx-frames; default 0, 1 */
+	bool icrc_always;              /* never offload the ICRC to a consumer known to be Weft's */
+	bool shortcut;                 /* same-host peers bypass the IP stack; default on */
+};
+
+struct weft_dev {
+	struct ib_device ib_dev;
+
+	/* hot: read by every packet */
+	struct net_device __rcu *netdev;
+	struct weft_rxq *rxq; /* array; fixed between weft_rx_start() and weft_rx_stop() */
+	unsigned int num_rxq;
+	struct weft_dev_cfg cfg;
+	u8 indir[WEFT_RSS_INDIR_SIZE];
+	u8 rss_key[WEFT_RSS_KEY_LEN];
+	struct weft_counters __percpu *counters;
+
+	/* objects that packets or work requests name by number; loads under RCU */
+	struct xarray mrs;  /* by key >> 8, 1 … 0x7fffff */
+	struct xarray mws;  /* by key >> 8, 0x800000 … 0xffffff */
+	struct xarray ahs;  /* by ah_num, 1 … WEFT_MAX_AH: struct weft_ah_entry */
+	struct xarray srqs; /* by srq number */
+	u32 mr_next;        /* cursors of the cyclic allocators above */
+	u32 mw_next;
+	u32 ah_next;
+	u32 srq_next;
+	struct weft_qp __rcu *gsi; /* QP1; NULL: none, or rdma_rxe owns QP1 on this netdev */
+	struct weft_mcast *mcast;
+
+	/* slow path */
+	struct list_head node; /* weft_links, under RTNL (link.c) */
+	netdevice_tracker netdev_tracker;
+	struct weft_parent *parent;
+	struct net *hook_net;  /* netns whose LOCAL_IN hook this link refers to; under RTNL */
+	bool gsi_refused;      /* rdma_rxe was on the netdev first: QP1 stays with it */
+	bool stock_provider;   /* name begins with rxe: user contexts are served */
+	bool ingress_hooked;
+	bool unregistering;
+	atomic_t num_qp;       /* without the GSI QP */
+	struct work_struct unregister_work;
+};
+
+static inline struct weft_dev *weft_from_ibdev(struct ib_device *ib_dev)
+{
+	return container_of(ib_dev, struct weft_dev, ib_dev);
+}
+
+/* device.c: allocation, ops table, the identity that stock librxe needs, port attributes. */
+struct weft_dev *weft_dev_alloc(struct net_device *netdev, bool stock_provider);
+int weft_dev_register(struct weft_dev *dev, const char *name);
+/* Netdev with a reference, or NULL once it is gone. Undo with dev_put(). */
+struct net_device *weft_dev_get_netdev(struct weft_dev *dev);
+/* Tell verbs users of a port event (IB_EVENT_PORT_ACTIVE, …). */
+void weft_dev_port_event(struct weft_dev *dev, enum ib_event_type event);
+/* Largest path MTU (256…4096 bytes) whose packets fit @netdev_mtu; 0: not even 256. */
+u32 weft_path_mtu(u32 netdev_mtu);
+int weft_device_init(void);   /* module notifier for ib_uverbs */
+void weft_device_uninit(void);
+
+#endif

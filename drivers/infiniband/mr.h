@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Memory regions and windows: keys, access checks, and the one primitive that turns (MR, iova) into bytes.
+ *
+ * Lifetime without reference counts: packets look a key up and copy inside one RCU read-side section;
+ * dereg, invalidate and dealloc remove or mark the object first and wait for a grace period before they give
+ * memory back. An open message whose MR goes away therefore meets an access error at its next packet.
+ */
+#ifndef WEFT_MR_H
+#define WEFT_MR_H
+
+#include <linux/skbuff.h>
+#include <rdma/ib_verbs.h>
+
+#include "device.h"
+
+struct weft_qp;
+
+enum weft_mr_state {
+	WEFT_MR_FREE,  /* fast-register: no mapping; a key names it only for REG_MR */
+	WEFT_MR_VALID,
+};
+
+enum weft_mr_kind {
+	WEFT_MR_DMA,  /* all kernel memory; iova is a kernel address */
+	WEFT_MR_USER,
+	WEFT_MR_FAST, /* fast-register, kernel users */
+};
+
+struct weft_mr {
+	struct ib_mr ibmr;       /* lkey, rkey, iova, length, pd */
+	struct weft_dev *dev;
+	enum weft_mr_kind kind;
+	enum weft_mr_state state; /* READ_ONCE/WRITE_ONCE */
+	u32 key;                  /* current lkey = rkey; low byte changes with REG_MR */
+	int access;               /* IB_ACCESS_* */
+	u64 iova;
+	u64 length;
+	void **pages;             /* kernel address of each block of 1 << page_shift bytes */
+	u32 num_pages;
+	u32 max_pages;            /* fast-register */
+	u8 page_shift;
+	u64 first_offset;         /* of iova in the first block */
+	struct ib_umem *umem;
+	atomic_t num_mw;          /* windows bound to it; dereg is refused while there are any */
+	struct rcu_head rcu;
+};
+
+struct weft_mw {
+	struct ib_mw ibmw;   /* rkey, type */
+	struct weft_dev *dev;
+	spinlock_t lock;     /* binding; BH off */
+	u32 key;
+	bool valid;          /* bound */
+	int access;
+	u64 addr;
+	u64 length;
+	u32 mr_key;          /* of the MR below */
+	struct weft_mr *mr;  /* counted in mr->num_mw */
+	u32 qpn;             /* type 2B: the only QP that may use it */
+};
+
+static inline struct weft_mr *weft_from_ibmr(struct ib_mr *ibmr)
+{
+	return container_of(ibmr, struct weft_mr, ibmr);
+}
+
+static inline struct weft_mw *weft_from_ibmw(struct ib_mw *ibmw)
+{
+	return container_of(ibmw, struct weft_mw, ibmw);
+}
+
+/* --- data path; all under rcu_read_lock() --- */
+
+/*
+ * MR that @lkey names in @pd if it grants @access (IB_ACCESS_LOCAL_WRITE, or 0 for reading) to
+ * [@addr, @addr + @len). NULL: it does not. Bounds are overflow-safe; @len 0 always fits a valid key.
+ */
+struct weft_mr *weft_lkey_find(struct ib_pd *pd, u32 lkey, u64 addr, u64 len, int access);
+
+/*
+ * MR behind @rkey (an MR, or a window bound to one) if it grants the IB_ACCESS_REMOTE_* bits of @access
+ * to [@addr, @addr + @len) for a packet to @qp. NULL: a remote access error.
+ */
+struct weft_mr *weft_rkey_find(struct weft_qp *qp, u32 rkey, u64 addr, u64 len, int access);
+
+/* Kernel address of @addr, and in @got how many bytes (≤ @want, ≥ 1) are contiguous there. In bounds by contract. */
+void *weft_mr_chunk(const struct weft_mr *mr, u64 addr, u32 want, u32 *got);
+
+void weft_mr_to_buf(const struct weft_mr *mr, u64 addr, void *buf, u32 len);
+void weft_buf_to_mr(const struct weft_mr *mr, u64 addr, const void *buf, u32 len);
+/* Payload of an skb, linear or not, from byte @offset of it. */
+void weft_skb_to_mr(const struct weft_mr *mr, u64 addr, const struct sk_buff *skb, int offset, u32 len);
+
+/*
+ * Scatter/gather lists: @len bytes that begin @offset bytes into the list. -EFAULT: a key, access or bounds
+ * violation (some bytes may have been copied); -EMSGSIZE: the list is shorter.
+ */
+int weft_sge_to_buf(struct ib_pd *pd, const struct ib_sge *sge, int num_sge, u32 offset, void *buf, u32 len);
+int weft_skb_to_sge(struct ib_pd *pd, const struct ib_sge *sge, int num_sge, u32 offset,
+		    const struct sk_buff *skb, int skb_offset, u32 len);
+int weft_buf_to_sge(struct ib_pd *pd, const struct ib_sge *sge, int num_sge, u32 offset, const void *buf, u32 len);
+
+/* Atomics on 8 aligned bytes; other processes' view included (cmpxchg on the page). @orig: value before, host order. */
+int weft_mr_compare_swap(const struct weft_mr *mr, u64 addr, u64 compare, u64 swap, u64 *orig);
+int weft_mr_fetch_add(const struct weft_mr *mr, u64 addr, u64 add, u64 *orig);
+int weft_mr_atomic_write(const struct weft_mr *mr, u64 addr, u64 value_le_bytes);
+
+/* --- work requests; from the requester or responder, BH off --- */
+/* REG_MR: make @mr valid with @key and @access. -EINVAL: wrong state, kind or key. */
+int weft_mr_fast_register(struct weft_qp *qp, struct weft_mr *mr, u32 key, int access);
+/* LOCAL_INV: @rkey may name a fast-register MR or a type 2 window of the QP's PD. */
+int weft_key_invalidate(struct weft_qp *qp, u32 rkey);
+/* SEND_INV arriving: same, with the remote user's rights. */
+int weft_key_remote_invalidate(struct weft_qp *qp, u32 rkey);
+
+struct weft_mw_bind {
+	u32 mw_rkey;  /* window's current key */
+	u32 new_rkey; /* type 2: key after the bind (its low byte is the user's); type 1: chosen by the caller */
+	u32 mr_lkey;
+	u64 addr;
+	u64 length;   /* 0: unbind (type 1) */
+	int access;
+};
+int weft_mw_bind(struct weft_qp *qp, const struct weft_mw_bind *bind);
+
+/* --- verbs --- */
+struct ib_mr *weft_get_dma_mr(struct ib_pd *pd, int access);
+struct ib_mr *weft_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 iova, int access,
+			       struct ib_udata *udata);
+struct ib_mr *weft_alloc_mr(struct ib_pd *pd, enum ib_mr_type type, u32 max_num_sg);
+int weft_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents, unsigned int *sg_offset);
+int weft_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
+int weft_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
+int weft_dealloc_mw(struct ib_mw *ibmw);
+
+#endif

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Queue pairs. Three parts with a lock each:
+ *
+ *   sq    the posted work requests, copied once into kernel memory            post_lock (kernel users)
+ *   req   requester and completer: what is sent, acknowledged, timed          req.lock
+ *   resp  responder: what is expected, executed, answered                     resp.lock
+ *
+ * Order: req.lock before resp.lock (only modify and the error flush take both); both are BH-off spinlocks
+ * and are never held over a transmit that could come back into the same QP: looped packets are queued.
+ *
+ * Lifetime: weft_qp is looked up by QPN under RCU; whoever keeps it past the read-side section takes a
+ * reference. destroy removes the QPN, waits for the references and a grace period, then lets ib_core free it.
+ * skbs in flight refer to a weft_tx_flow, not to the QP (tx.h).
+ */
+#ifndef WEFT_QP_H
+#define WEFT_QP_H
+
+#include <linux/completion.h>
+#include <linux/hrtimer.h>
+#include <linux/refcount.h>
+#include <weft/bth.h>
+#include <weft/requester.h>
+#include <weft/responder.h>
+
+#include "av.h"
+#include "cq.h"
+#include "mr.h"
+#include "srq.h"
+#include "tx.h"
+
+/* What the requester does with a WQE that sends nothing. */
+enum weft_local_op {
+	WEFT_LOCAL_NONE,
+	WEFT_LOCAL_INV,
+	WEFT_LOCAL_REG_MR,
+	WEFT_LOCAL_BIND_MW,
+};
+
+/* A send work request: the kernel's own copy. Nothing of the user's ring is read after the fetch. */
+struct weft_swqe {
+	u64 wr_id;
+	enum ib_wr_opcode opcode;
+	enum weft_wr wr;
+	enum weft_local_op local;
+	u32 flags;        /* IB_SEND_* */
+	__be32 imm;
+	u32 inv_rkey;
+	u32 length;       /* bytes, sum of the SGEs or inline */
+	u64 remote_addr;
+	u32 rkey;
+	u64 compare_add;
+	u64 swap;
+	union {
+		struct {
+			u32 qpn;
+			u32 qkey;
+			u16 pkey_index;
+			struct weft_av av;
+		} ud;
+		struct weft_mw_bind bind;
+		struct {
+			struct weft_mr *mr;
+			u32 key;
+			int access;
+		} reg;
+	};
+
+	/* progress; req.lock */
+	u32 first_psn;
+	u32 last_psn;
+	u32 resp_psn;     /* READ: next response expected */
+	u32 offset;       /* bytes sent */
+	enum ib_wc_status status;
+	bool started;     /* PSNs are assigned */
+	bool sent;        /* the last packet has gone out at least once */
+	bool rd_atomic;   /* holds one of the initiator's READ/atomic credits */
+	bool local_done;  /* a local operation is executed once, whatever is resent */
+	bool invalid;     /* the user's slot made no sense: completes with IB_WC_LOC_QP_OP_ERR */
+
+	u8 num_sge;
+	union {
+		DECLARE_FLEX_ARRAY(struct ib_sge, sge);
+		DECLARE_FLEX_ARRAY(u8, inline_data);
+	};
+};
+
+struct weft_sq {
+	struct weft_ring *ring;  /* users: struct rxe_send_wqe; NULL for kernel users */
+	void *wqes;              /* weft_swqe, stride bytes each, mask + 1 of them */
+	u32 stride;
+	u32 mask;
+	u32 max_wr;
+	u32 max_sge;
+	u32 max_inline;
+	spinlock_t post_lock;    /* kernel users' post_send: producer; interrupts off */
+	u32 producer;            /* free running; kernel users: post_lock, users: req.lock (fetch) */
+};
+
+/* Free-running indices: tail <= cur <= sq.producer. */
+struct weft_req {
+	spinlock_t lock;
+	u32 psn;                 /* PSN that the next new packet gets */
+	u32 max_psn;             /* furthest PSN ever sent + 1: what comes before it is a resend */
+	u32 una;                 /* oldest PSN that is not acknowledged */
+	u32 tail;                /* oldest WQE that is not complete */
+	u32 cur;                 /* WQE that is being sent */
+	u32 rd_atomic;           /* READs and atomics in flight */
+	u32 since_ack;
+	bool rnr_wait;           /* the RNR timer runs: send nothing */
+	bool fence_wait;
+	bool drained;            /* SQD: event given */
+	u8 retries;              /* left */
+	u8 rnr_retries;          /* left; 7 = without end */
+	u8 retry_seq;            /* resends since the last progress */
+	struct hrtimer rnr_timer;
+	struct hrtimer ack_timer;
+	ktime_t last_progress;
+	unsigned long events;    /* WEFT_REQ_EV_*: set by timers, handled in service */
+};
+
+enum {
+	WEFT_REQ_EV_ACK_TIMEOUT,
+	WEFT_REQ_EV_RNR_OVER,
+};
+
+enum weft_res_kind {
+	WEFT_RES_READ,
+	WEFT_RES_ATOMIC,
+};
+
+/* Responder resource: what a duplicate READ, atomic or ATOMIC_WRITE is answered from. */
+struct weft_res {
+	enum weft_res_kind kind;
+	bool used;
+	u32 first_psn;
+	u32 last_psn;
+	u32 cur_psn;      /* READ: next response to send; past last_psn: nothing to do */
+	u64 va;
+	u32 rkey;
+	u32 length;
+	u64 orig;         /* ATOMIC: the value that was answered */
+	bool atomic_write;
+};
+
+struct weft_resp {
+	spinlock_t lock;
+	struct weft_resp_state st;
+	u8 ack_syndrome;
+
+	/* open message */
+	u64 va;                  /* WRITE: where the next byte goes */
+	u32 rkey;
+	u32 offset;              /* bytes received so far */
+	u32 dmalen;
+	bool have_rwqe;
+	bool broken;             /* waits for the move to the error state: takes nothing more */
+	struct weft_rwqe rwqe;
+
+	struct weft_res *res;    /* ring of max_dest_rd_atomic */
+	u32 res_head;            /* next to use */
+	u32 res_size;
+	u32 res_todo;            /* READs whose responses are not all sent */
+
+	bool ack_pending;        /* an acknowledgement is due at the end of the batch */
+	u32 ack_psn;
+};
+
+struct weft_qp {
+	struct ib_qp ibqp;
+	struct weft_dev *dev;
+	u32 qpn;
+	u8 transport;            /* WEFT_RC, WEFT_UC, WEFT_UD */
+	enum ib_qp_type type;
+	bool is_user;
+	bool sq_sig_all;
+	enum ib_qp_state state;  /* WRITE_ONCE under both locks; READ_ONCE elsewhere */
+	enum ib_qp_state cur_req_state; /* SQE: the send queue alone is in error */
+	struct ib_qp_attr attr;  /* as modify set it */
+	u32 mtu;                 /* bytes */
+	u16 src_port;            /* UDP; the flow's entropy */
+	struct weft_av av;       /* RC, UC */
+	struct weft_tx_flow *flow;
+
+	struct weft_cq *scq;
+	struct weft_cq *rcq;
+	struct weft_srq *srq;
+	struct weft_rq rq;       /* when there is no SRQ */
+
+	struct weft_sq sq;
+	struct weft_req req;
+	struct weft_resp resp;
+
+	refcount_t refs;
+	struct completion unused; /* refs reached 0 */
+
+	/* service by the receive queue's NAPI, rx.c */
+	struct list_head service_node;   /* in weft_rxq.qps; rxq->qp_lock */
+	unsigned int service_queue;      /* index of the queue; fixed at creation, mod the number of queues */
+	bool service_queued;             /* rxq->qp_lock */
+	bool service_dead;               /* rxq->qp_lock: unscheduled for good */
+
+	struct list_head mcast_nodes;    /* mcast.c: its attachments */
+	struct work_struct event_work;   /* async events from process context */
+	unsigned long async_events;      /* bit per ib_event_type */
+	bool limbo;                      /* device is going: no more posts */
+};
+
+static inline struct weft_qp *weft_from_ibqp(struct ib_qp *ibqp)
+{
+	return container_of(ibqp, struct weft_qp, ibqp);
+}
+
+/* --- qp_table.c: QPN → QP, for all devices of the host --- */
+/* Under RCU; no reference is taken. QP1 is not in it (weft_dev.gsi). */
+struct weft_qp *weft_qp_find(u32 qpn);
+int weft_qp_table_add(struct weft_qp *qp);
+void weft_qp_table_del(struct weft_qp *qp);
+/* Call @fn for each QP of @dev; may sleep (a reference is held around the call). */
+void weft_qp_for_each(struct weft_dev *dev, void (*fn)(struct weft_qp *qp, void *arg), void *arg);
+int weft_qp_table_init(void);
+void weft_qp_table_uninit(void);
+
+static inline bool weft_qp_get(struct weft_qp *qp)
+{
+	return refcount_inc_not_zero(&qp->refs);
+}
+
+static inline void weft_qp_put(struct weft_qp *qp)
+{
+	if (refcount_dec_and_test(&qp->refs))
+		complete(&qp->unused);
+}
+
+/* --- data path entries, BH off --- */
+/* A packet from rx.c: validate, find the QP, hand to responder or completer. Consumes the skb. receive.c */
+void weft_receive(struct weft_dev *dev, struct sk_buff *skb);
+/* End of a NAPI poll's batch is near: nothing is left unacknowledged in the QP. responder.c */
+/* Service that weft_qp_schedule() asked for: timers, sends, READ responses. True: there is more to do. */
+bool weft_qp_service(struct weft_qp *qp);
+
+/* Requests of one packet. requester.c: returns true if it stopped by budget. req.lock not held. */
+bool weft_requester_run(struct weft_qp *qp, int budget);
+void weft_completer_receive(struct weft_qp *qp, struct sk_buff *skb, const struct weft_pkt *pkt);
+void weft_completer_timeout(struct weft_qp *qp);
+void weft_responder_receive(struct weft_qp *qp, struct sk_buff *skb, const struct weft_pkt *pkt);
+bool weft_responder_run(struct weft_qp *qp, int budget);
+void weft_datagram_receive(struct weft_qp *qp, struct sk_buff *skb, const struct weft_pkt *pkt);
+
+/* --- state --- */
+/* Move to the error state and flush, from any BH-off context without QP locks held. */
+void weft_qp_error(struct weft_qp *qp);
+void weft_qp_async_event(struct weft_qp *qp, enum ib_event_type event);
+/* Netdev events: the device's path MTU is now @mtu bytes; 0 for gone. */
+void weft_qp_check_mtu(struct weft_qp *qp, u32 mtu);
+
+/* --- verbs --- */
+int weft_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata);
+int weft_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata);
+int weft_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_qp_init_attr *init);
+int weft_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
+int weft_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr, const struct ib_send_wr **bad);
+int weft_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad);
+
+#endif

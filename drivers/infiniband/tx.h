@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Transmit: from a decoded packet header and payload to an skb on its way.
+ *
+ * A flow is what skbs in flight hold on to: it counts them, so that a QP stops when too much of it is
+ * queued below, and it outlives the QP, so that a qdisc may keep an skb as long as it likes.
+ */
+#ifndef WEFT_TX_H
+#define WEFT_TX_H
+
+#include <linux/atomic.h>
+#include <linux/refcount.h>
+#include <linux/skbuff.h>
+#include <net/dst.h>
+#include <weft/bth.h>
+
+#include "av.h"
+
+struct weft_qp;
+
+enum {
+	WEFT_TX_INFLIGHT_HIGH = 64, /* skbs of one QP in the stack: stop above */
+	WEFT_TX_INFLIGHT_LOW = 16,  /* and go on below */
+};
+
+struct weft_tx_flow {
+	refcount_t refs;            /* the QP and each skb in flight */
+	atomic_t inflight;
+	atomic_t stopped;           /* the requester waits for inflight to sink */
+	struct weft_qp __rcu *qp;   /* NULL once the QP is being destroyed */
+	struct rcu_head rcu;
+
+	/* the route of connected QPs, revalidated by dst_check(); req and resp may both use it: spinlock */
+	spinlock_t route_lock;
+	struct dst_entry *dst;
+	u32 dst_cookie;
+	int dst_oif;
+};
+
+struct weft_tx_flow *weft_tx_flow_alloc(struct weft_qp *qp);
+/* The QP is going: no further wakeups reach it. */
+void weft_tx_flow_detach(struct weft_tx_flow *flow);
+static inline bool weft_tx_full(struct weft_tx_flow *flow)
+{
+	return atomic_read(&flow->inflight) >= WEFT_TX_INFLIGHT_HIGH;
+}
+/* Forget the cached route: address vector changed. */
+void weft_tx_flow_reset(struct weft_tx_flow *flow);
+
+/*
+ * An skb with room for all headers and @pkt->payload_len bytes of payload, linear; *payload points at
+ * where the payload goes. NULL: no memory. BH off.
+ */
+struct sk_buff *weft_tx_alloc(struct weft_qp *qp, const struct weft_pkt *pkt, void **payload);
+/*
+ * Build headers, pad and ICRC, route and send. Consumes the skb in any case. 0, or the packet went
+ * nowhere: -ENETUNREACH, -ENETDOWN … (RC: as if lost on the wire).
+ */
+int weft_tx_send(struct weft_qp *qp, const struct weft_av *av, const struct weft_pkt *pkt, struct sk_buff *skb);
+
+/* Wait until no skb refers to this module any more. At module exit. */
+void weft_tx_drain(void);
+
+#endif
