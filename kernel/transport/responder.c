@@ -3,8 +3,8 @@
  * Responder: order and shape of requests.
  *
  * A request passes three gates: its PSN is the expected one, its opcode continues the message that
- * is open (or begins one), its length is what the opcode and the message allow. RC answers a failure
- * with a NAK; UC is silent and waits for the next message.
+ * is open (or begins one), its length is what the opcode and the message allow. RC answers a
+ * failure with a NAK; UC is silent and waits for the next message.
  */
 #include <weft/requester.h>
 #include <weft/responder.h>

@@ -2,54 +2,51 @@
 /*
  * BTH and extended headers: from the wire to struct weft_pkt and back.
  *
- * Which extended headers can follow BTH, and in which order, is said once, in the array below; the
- * opcode table says which of them an opcode has.
+ * The opcode table says which extended headers follow BTH; here is their order. Each step returns
+ * where the next header stands.
  */
 #include <weft/bth.h>
 #include <weft/opcode.h>
 
-struct ext_header {
-	u32 flag; /* of the opcode table */
-	u8 len;   /* bytes */
-	void (*parse)(struct weft_pkt *pkt, const void *p);
-	void (*build)(void *p, const struct weft_pkt *pkt);
-};
-
-static void parse_deth(struct weft_pkt *pkt, const void *p)
+static const void *parse_deth(struct weft_pkt *pkt, const void *p)
 {
 	const struct weft_deth *h = p;
 
 	pkt->qkey = be32_to_cpu(h->qkey);
 	pkt->src_qpn = be32_to_cpu(h->src_qpn) & WEFT_QPN_MASK;
+	return h + 1;
 }
 
-static void build_deth(void *p, const struct weft_pkt *pkt)
+static void *build_deth(void *p, const struct weft_pkt *pkt)
 {
 	struct weft_deth *h = p;
 
 	h->qkey = cpu_to_be32(pkt->qkey);
 	h->src_qpn = cpu_to_be32(pkt->src_qpn & WEFT_QPN_MASK);
+	return h + 1;
 }
 
-static void parse_reth(struct weft_pkt *pkt, const void *p)
+static const void *parse_reth(struct weft_pkt *pkt, const void *p)
 {
 	const struct weft_reth *h = p;
 
 	pkt->va = be64_to_cpu(h->va);
 	pkt->rkey = be32_to_cpu(h->rkey);
 	pkt->dmalen = be32_to_cpu(h->dmalen);
+	return h + 1;
 }
 
-static void build_reth(void *p, const struct weft_pkt *pkt)
+static void *build_reth(void *p, const struct weft_pkt *pkt)
 {
 	struct weft_reth *h = p;
 
 	h->va = cpu_to_be64(pkt->va);
 	h->rkey = cpu_to_be32(pkt->rkey);
 	h->dmalen = cpu_to_be32(pkt->dmalen);
+	return h + 1;
 }
 
-static void parse_atomic_eth(struct weft_pkt *pkt, const void *p)
+static const void *parse_atomic_eth(struct weft_pkt *pkt, const void *p)
 {
 	const struct weft_atomic_eth *h = p;
 
@@ -57,9 +54,10 @@ static void parse_atomic_eth(struct weft_pkt *pkt, const void *p)
 	pkt->rkey = be32_to_cpu(h->rkey);
 	pkt->swap_add = be64_to_cpu(h->swap_add);
 	pkt->compare = be64_to_cpu(h->compare);
+	return h + 1;
 }
 
-static void build_atomic_eth(void *p, const struct weft_pkt *pkt)
+static void *build_atomic_eth(void *p, const struct weft_pkt *pkt)
 {
 	struct weft_atomic_eth *h = p;
 
@@ -67,78 +65,75 @@ static void build_atomic_eth(void *p, const struct weft_pkt *pkt)
 	h->rkey = cpu_to_be32(pkt->rkey);
 	h->swap_add = cpu_to_be64(pkt->swap_add);
 	h->compare = cpu_to_be64(pkt->compare);
+	return h + 1;
 }
 
-static void parse_aeth(struct weft_pkt *pkt, const void *p)
+static const void *parse_aeth(struct weft_pkt *pkt, const void *p)
 {
 	const struct weft_aeth *h = p;
 	u32 word = be32_to_cpu(h->syndrome_msn);
 
 	pkt->syndrome = FIELD_GET(WEFT_AETH_SYNDROME, word);
 	pkt->msn = FIELD_GET(WEFT_AETH_MSN, word);
+	return h + 1;
 }
 
-static void build_aeth(void *p, const struct weft_pkt *pkt)
+static void *build_aeth(void *p, const struct weft_pkt *pkt)
 {
 	struct weft_aeth *h = p;
 
 	h->syndrome_msn = cpu_to_be32(FIELD_PREP(WEFT_AETH_SYNDROME, pkt->syndrome) |
 				      FIELD_PREP(WEFT_AETH_MSN, pkt->msn & WEFT_AETH_MSN));
+	return h + 1;
 }
 
-static void parse_atomic_ack(struct weft_pkt *pkt, const void *p)
+static const void *parse_atomic_ack(struct weft_pkt *pkt, const void *p)
 {
 	const struct weft_atomic_ack_eth *h = p;
 
 	pkt->orig = be64_to_cpu(h->orig);
+	return h + 1;
 }
 
-static void build_atomic_ack(void *p, const struct weft_pkt *pkt)
+static void *build_atomic_ack(void *p, const struct weft_pkt *pkt)
 {
 	struct weft_atomic_ack_eth *h = p;
 
 	h->orig = cpu_to_be64(pkt->orig);
+	return h + 1;
 }
 
-static void parse_immdt(struct weft_pkt *pkt, const void *p)
+static const void *parse_immdt(struct weft_pkt *pkt, const void *p)
 {
 	const struct weft_immdt *h = p;
 
 	pkt->imm = h->imm;
+	return h + 1;
 }
 
-static void build_immdt(void *p, const struct weft_pkt *pkt)
+static void *build_immdt(void *p, const struct weft_pkt *pkt)
 {
 	struct weft_immdt *h = p;
 
 	h->imm = pkt->imm;
+	return h + 1;
 }
 
-static void parse_ieth(struct weft_pkt *pkt, const void *p)
+static const void *parse_ieth(struct weft_pkt *pkt, const void *p)
 {
 	const struct weft_ieth *h = p;
 
 	pkt->rkey = be32_to_cpu(h->rkey);
+	return h + 1;
 }
 
-static void build_ieth(void *p, const struct weft_pkt *pkt)
+static void *build_ieth(void *p, const struct weft_pkt *pkt)
 {
 	struct weft_ieth *h = p;
 
 	h->rkey = cpu_to_be32(pkt->rkey);
+	return h + 1;
 }
-
-/* In the order of the wire. */
-static const struct ext_header ext_headers[] = {
-	{ WEFT_OP_DETH, sizeof(struct weft_deth), parse_deth, build_deth },
-	{ WEFT_OP_RETH, sizeof(struct weft_reth), parse_reth, build_reth },
-	{ WEFT_OP_ATOMIC_ETH, sizeof(struct weft_atomic_eth), parse_atomic_eth, build_atomic_eth },
-	{ WEFT_OP_AETH, sizeof(struct weft_aeth), parse_aeth, build_aeth },
-	{ WEFT_OP_ATOMIC_ACK_ETH, sizeof(struct weft_atomic_ack_eth), parse_atomic_ack,
-	  build_atomic_ack },
-	{ WEFT_OP_IMM, sizeof(struct weft_immdt), parse_immdt, build_immdt },
-	{ WEFT_OP_IETH, sizeof(struct weft_ieth), parse_ieth, build_ieth },
-};
 
 static void parse_bth(struct weft_pkt *pkt, const struct weft_bth *bth)
 {
@@ -170,11 +165,48 @@ static void build_bth(struct weft_bth *bth, const struct weft_pkt *pkt)
 	bth->psn = cpu_to_be32((pkt->ackreq ? WEFT_BTH_ACKREQ : 0) | (pkt->psn & WEFT_PSN_MASK));
 }
 
+static void parse_ext(struct weft_pkt *pkt, const void *p)
+{
+	u32 flags = pkt->op->flags;
+
+	if (flags & WEFT_OP_DETH)
+		p = parse_deth(pkt, p);
+	if (flags & WEFT_OP_RETH)
+		p = parse_reth(pkt, p);
+	if (flags & WEFT_OP_ATOMIC_ETH)
+		p = parse_atomic_eth(pkt, p);
+	if (flags & WEFT_OP_AETH)
+		p = parse_aeth(pkt, p);
+	if (flags & WEFT_OP_ATOMIC_ACK_ETH)
+		p = parse_atomic_ack(pkt, p);
+	if (flags & WEFT_OP_IMM)
+		p = parse_immdt(pkt, p);
+	if (flags & WEFT_OP_IETH)
+		parse_ieth(pkt, p);
+}
+
+static void build_ext(void *p, const struct weft_pkt *pkt, u32 flags)
+{
+	if (flags & WEFT_OP_DETH)
+		p = build_deth(p, pkt);
+	if (flags & WEFT_OP_RETH)
+		p = build_reth(p, pkt);
+	if (flags & WEFT_OP_ATOMIC_ETH)
+		p = build_atomic_eth(p, pkt);
+	if (flags & WEFT_OP_AETH)
+		p = build_aeth(p, pkt);
+	if (flags & WEFT_OP_ATOMIC_ACK_ETH)
+		p = build_atomic_ack(p, pkt);
+	if (flags & WEFT_OP_IMM)
+		p = build_immdt(p, pkt);
+	if (flags & WEFT_OP_IETH)
+		build_ieth(p, pkt);
+}
+
 enum weft_drop weft_pkt_parse(struct weft_pkt *pkt, const void *data, size_t len)
 {
 	const struct weft_bth *bth = data;
-	const u8 *p = data;
-	size_t i, rest;
+	size_t rest;
 
 	if (len < sizeof(*bth) + WEFT_ICRC_LEN)
 		return WEFT_DROP_TRUNCATED;
@@ -196,31 +228,18 @@ enum weft_drop weft_pkt_parse(struct weft_pkt *pkt, const void *data, size_t len
 	if (pkt->pad != weft_pad(pkt->payload_len))
 		return WEFT_DROP_LENGTH;
 
-	p += sizeof(*bth);
-	for (i = 0; i < ARRAY_SIZE(ext_headers); i++) {
-		if (!(pkt->op->flags & ext_headers[i].flag))
-			continue;
-		ext_headers[i].parse(pkt, p);
-		p += ext_headers[i].len;
-	}
+	parse_ext(pkt, bth + 1);
 	return WEFT_DROP_NONE;
 }
 
 unsigned int weft_pkt_build(void *buf, const struct weft_pkt *pkt)
 {
 	const struct weft_opcode_info *op = weft_opcode_info(pkt->opcode);
-	u8 *p = buf;
-	size_t i;
+	struct weft_bth *bth = buf;
 
 	if (!op)
 		return 0;
-	build_bth(buf, pkt);
-	p += sizeof(struct weft_bth);
-	for (i = 0; i < ARRAY_SIZE(ext_headers); i++) {
-		if (!(op->flags & ext_headers[i].flag))
-			continue;
-		ext_headers[i].build(p, pkt);
-		p += ext_headers[i].len;
-	}
+	build_bth(bth, pkt);
+	build_ext(bth + 1, pkt, op->flags);
 	return op->hdr_len;
 }

@@ -32,7 +32,8 @@ static u32 masked_crc(weft_crc32_fn crc, u8 *buf, size_t ip_len, const void *udp
 	return crc(~0u, buf, p - buf);
 }
 
-u32 weft_icrc_v4(weft_crc32_fn crc, const void *ip, size_t ip_len, const void *udp, const void *bth)
+u32 weft_icrc_v4(weft_crc32_fn crc, const void *ip, size_t ip_len, const void *udp,
+		 const void *bth)
 {
 	u8 buf[ONES_LEN + IPV4_MAX + UDP_LEN + BTH_LEN];
 	u8 *p = buf + ONES_LEN;

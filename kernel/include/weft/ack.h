@@ -39,10 +39,10 @@ static inline u8 weft_syndrome_value(u8 syndrome)
 	return syndrome & 0x1f;
 }
 
-/* Wait that an RNR NAK's timer code (0…31) asks for, ns. Code 0 means 655.36 ms, code 1 10 µs. */
+/* Wait that an RNR NAK's timer code (0…31) asks for, ns. Code 0: 655.36 ms, code 1: 10 µs. */
 u64 weft_rnr_timer_ns(u8 code);
 
-/* Local ACK timeout of the code (0…31), ns: 4.096 µs × 2^code. Code 0 means no timeout: returns 0. */
+/* Local ACK timeout of the code (0…31), ns: 4.096 µs × 2^code. Code 0, no timeout: 0. */
 u64 weft_ack_timeout_ns(u8 code);
 
 #endif

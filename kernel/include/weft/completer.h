@@ -3,7 +3,8 @@
  * Completer: what a response packet means for the oldest request that is not complete.
  *
  * The driver asks weft_comp_step() for the oldest request, acts on the verdict, and for
- * WEFT_COMP_NEXT asks again for the following one, until another verdict comes back or no request is left.
+ * WEFT_COMP_NEXT asks again for the following one, until another verdict comes back or no request
+ * is left.
  */
 #ifndef WEFT_COMPLETER_H
 #define WEFT_COMPLETER_H
@@ -22,16 +23,16 @@ struct weft_comp_wqe {
 };
 
 enum weft_comp_verdict {
-	WEFT_COMP_DROP,        /* old, or about nothing that was sent: no effect */
-	WEFT_COMP_NEXT,        /* this request is acknowledged as a whole: complete it, then ask for the next */
-	WEFT_COMP_PROGRESS,    /* a part of the request is acknowledged, up to the packet's PSN: restart the timer */
-	WEFT_COMP_READ_DATA,   /* payload belongs at (psn - first_psn) × mtu; more responses follow */
-	WEFT_COMP_READ_LAST,   /* the same, and the request is complete */
-	WEFT_COMP_ATOMIC,      /* orig belongs to the request's SGE: complete it */
-	WEFT_COMP_RETRY,       /* responses or requests were lost: send again from @resume_psn */
-	WEFT_COMP_RNR,         /* wait for the code's time, then send again from @resume_psn */
-	WEFT_COMP_ERROR,       /* NAK other than sequence: complete the request with an error by @nak */
-	WEFT_COMP_BAD_RESPONSE,/* the response contradicts the request: IB_WC_BAD_RESP_ERR */
+	WEFT_COMP_DROP,         /* old, or about nothing that was sent: no effect */
+	WEFT_COMP_NEXT,         /* acknowledged as a whole: complete it, then ask for the next */
+	WEFT_COMP_PROGRESS,     /* acknowledged up to the packet's PSN: restart the timer */
+	WEFT_COMP_READ_DATA,    /* payload belongs at (psn - first_psn) × mtu; more follow */
+	WEFT_COMP_READ_LAST,    /* the same, and the request is complete */
+	WEFT_COMP_ATOMIC,       /* orig belongs to the request's SGE: complete it */
+	WEFT_COMP_RETRY,        /* requests or responses were lost: resend from @resume_psn */
+	WEFT_COMP_RNR,          /* wait for the code's time, then resend from @resume_psn */
+	WEFT_COMP_ERROR,        /* NAK other than sequence: complete with an error by @nak */
+	WEFT_COMP_BAD_RESPONSE, /* the response contradicts the request: IB_WC_BAD_RESP_ERR */
 };
 
 struct weft_comp_result {
@@ -39,16 +40,16 @@ struct weft_comp_result {
 	u32 resume_psn;          /* RETRY, RNR */
 	enum weft_nak_code nak;  /* ERROR */
 	u8 rnr_code;             /* RNR */
-	bool implied;            /* RETRY without a NAK: the gap was seen here (counter implied_nak_seq_err) */
+	bool implied;            /* RETRY without a NAK (counter implied_nak_seq_err) */
 };
 
 /*
- * @wqe: the oldest request not complete. @next_psn: one behind the highest PSN that was ever sent (a resend
- * does not lower it; a READ's responses count as sent), so that responses to what was never sent are
- * dropped. @pkt: a RESPONSE packet.
+ * @wqe: the oldest request not complete. @next_psn: one behind the highest PSN that was ever sent
+ * (a resend does not lower it; a READ's responses count as sent), so that responses to what was
+ * never sent are dropped. @pkt: a RESPONSE packet.
  *
- * Every packet behind a gap gives an implied RETRY again: resend at the first, not before progress again.
- * ATOMIC_WRITE is complete by NEXT, as it has no data.
+ * Every packet behind a gap gives an implied RETRY again: resend at the first of them, and at a
+ * later one only after progress. ATOMIC_WRITE is complete by NEXT, as it brings no data.
  */
 struct weft_comp_result weft_comp_step(const struct weft_comp_wqe *wqe, u32 next_psn,
 				       const struct weft_pkt *pkt);

@@ -50,7 +50,8 @@ enum weft_operation {
 #define WEFT_OP_READ BIT(6)
 #define WEFT_OP_ATOMIC BIT(7)     /* CAS, FAA */
 #define WEFT_OP_ATOMIC_WRITE BIT(8)
-#define WEFT_OP_RECV_WQE BIT(9)   /* a receive completion comes from it (a SEND takes its WQE at START) */
+/* A receive completion comes from it. (Its WQE a SEND takes at START already.) */
+#define WEFT_OP_RECV_WQE BIT(9)
 #define WEFT_OP_PAYLOAD BIT(10)   /* may carry payload */
 #define WEFT_OP_DETH BIT(11)
 #define WEFT_OP_RETH BIT(12)

@@ -21,13 +21,13 @@ enum weft_wr {
 	WEFT_WR_COUNT,
 };
 
-/* True for those whose effect returns as a response of its own and that count against max_rd_atomic. */
+/* True for those that return a response of their own and count against max_rd_atomic. */
 bool weft_wr_is_rd_atomic(enum weft_wr wr);
 
 /* May @wr be posted on a QP of @transport (WEFT_RC, WEFT_UC, WEFT_UD)? */
 bool weft_wr_allowed(u8 transport, enum weft_wr wr);
 
-/* PSNs that the request takes: ceil(len / mtu), at least 1 (a READ takes those of its responses). */
+/* PSNs that the request takes: ceil(len / mtu), at least 1 (for a READ, of its responses). */
 u32 weft_wr_psn_count(enum weft_wr wr, u32 len, u32 mtu);
 
 struct weft_segment {
@@ -37,15 +37,15 @@ struct weft_segment {
 };
 
 /*
- * The packet of @wr (total @len bytes) that begins at byte @offset. A READ is one packet, whatever its
- * length; its resend from @offset > 0 asks for the rest.
+ * The packet of @wr (total @len bytes) that begins at byte @offset. A READ is one packet, whatever
+ * its length; its resend from @offset > 0 asks for the rest.
  */
 struct weft_segment weft_req_segment(u8 transport, enum weft_wr wr, u32 len, u32 offset, u32 mtu);
 
 /* Byte of the request that the packet @psn begins at; @first_psn is the request's first. */
 u32 weft_req_offset_of_psn(enum weft_wr wr, u32 first_psn, u32 psn, u32 mtu, u32 len);
 
-/* Does a packet need the AckReq bit: at the end of a request, and every @interval packets of a long one. */
+/* Does a packet need AckReq: at the end of a request, and every @interval packets (0: only there). */
 bool weft_req_want_ack(const struct weft_segment *seg, u32 psn, u32 interval);
 
 #endif

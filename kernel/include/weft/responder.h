@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Responder: is this request the expected one, is its opcode legal behind the one before, does its length
- * fit? Memory, keys and receive WQEs are the driver's business.
+ * Responder: is this request the expected one, is its opcode legal behind the one before, does its
+ * length fit? Memory, keys and receive WQEs are the driver's business.
  */
 #ifndef WEFT_RESPONDER_H
 #define WEFT_RESPONDER_H
@@ -15,7 +15,7 @@ struct weft_resp_state {
 	u32 msn;           /* messages completed, 24 bits */
 	u32 msg_flags;     /* WEFT_OP_SEND or WEFT_OP_WRITE while a message is open, else 0 */
 	u32 write_resid;   /* bytes that the open WRITE's RETH still promises */
-	bool nak_pending;  /* a sequence NAK is out (or RNR: set by the driver): none until the expected PSN */
+	bool nak_pending;  /* a NAK is out: no other until the expected PSN (driver: RNR) */
 	bool skip_message; /* UC: a packet was lost, wait for the next START */
 };
 
