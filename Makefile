@@ -125,9 +125,10 @@ mutate: setup
 # ---- use --------------------------------------------------------------------------
 
 .PHONY: demo shell
-# Not prerequisites: set-up may install the headers that KDIR is then found by.
+# The VM's kernel, not this machine's; asked for after set-up, which the runner may need.
 demo shell: setup
-	@$(MAKE) --no-print-directory modules userspace
+	@kdir=$$(tools/weft-vm kernel kdir 6.1) && \
+		$(MAKE) --no-print-directory modules userspace KDIR="$$kdir"
 	@tools/$(if $(filter demo,$@),demo,weft-vm shell)
 
 MODDIR = $(DESTDIR)/lib/modules/$(KREL)/updates
