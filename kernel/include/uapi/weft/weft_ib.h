@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: ((GPL-2.0 WITH Linux-syscall-note) OR BSD-3-Clause) */
+/*
+ * Generic netlink family "weft_ib": links of the weft_ib driver, their receive queues, and why
+ * the last link was refused. The specification is Documentation/netlink/specs/weft_ib.yaml.
+ */
+#ifndef _UAPI_WEFT_IB_H
+#define _UAPI_WEFT_IB_H
+
+#define WEFT_IB_FAMILY_NAME "weft_ib"
+#define WEFT_IB_FAMILY_VERSION 1
+
+#define WEFT_IB_RX_QUEUES_MAX 64
+#define WEFT_IB_RX_USECS_MAX 100000
+#define WEFT_IB_RX_FRAMES_MAX 4096
+
+enum weft_ib_icrc {
+	WEFT_IB_ICRC_AUTO,
+	WEFT_IB_ICRC_ALWAYS,
+};
+
+enum weft_ib_shortcut {
+	WEFT_IB_SHORTCUT_OFF,
+	WEFT_IB_SHORTCUT_ON,
+};
+
+enum weft_ib_gsi {
+	WEFT_IB_GSI_OWN,
+	WEFT_IB_GSI_RDMA_RXE,
+};
+
+enum weft_ib_provider {
+	WEFT_IB_PROVIDER_NONE,
+	WEFT_IB_PROVIDER_RXE,
+};
+
+enum {
+	WEFT_IB_A_LINK_NAME = 1,
+	WEFT_IB_A_LINK_IFINDEX,
+	WEFT_IB_A_LINK_NETDEV,
+	WEFT_IB_A_LINK_RX_QUEUES,
+	WEFT_IB_A_LINK_RX_USECS,
+	WEFT_IB_A_LINK_RX_FRAMES,
+	WEFT_IB_A_LINK_ICRC,
+	WEFT_IB_A_LINK_SHORTCUT,
+	WEFT_IB_A_LINK_GSI,
+	WEFT_IB_A_LINK_PROVIDER,
+	WEFT_IB_A_LINK_NUM_QPS,
+
+	__WEFT_IB_A_LINK_MAX,
+	WEFT_IB_A_LINK_MAX = (__WEFT_IB_A_LINK_MAX - 1)
+};
+
+enum {
+	WEFT_IB_A_QUEUE_NAME = 1,
+	WEFT_IB_A_QUEUE_IFINDEX,
+	WEFT_IB_A_QUEUE_INDEX,
+	WEFT_IB_A_QUEUE_CPU,
+	WEFT_IB_A_QUEUE_PAD,
+	WEFT_IB_A_QUEUE_PACKETS,
+	WEFT_IB_A_QUEUE_BYTES,
+	WEFT_IB_A_QUEUE_POLLS,
+	WEFT_IB_A_QUEUE_MODERATED,
+	WEFT_IB_A_QUEUE_DROPS,
+	WEFT_IB_A_QUEUE_QP_SERVICES,
+
+	__WEFT_IB_A_QUEUE_MAX,
+	WEFT_IB_A_QUEUE_MAX = (__WEFT_IB_A_QUEUE_MAX - 1)
+};
+
+enum {
+	WEFT_IB_A_REFUSAL_NAME = 1,
+	WEFT_IB_A_REFUSAL_NETDEV,
+	WEFT_IB_A_REFUSAL_ERROR,
+	WEFT_IB_A_REFUSAL_TEXT,
+
+	__WEFT_IB_A_REFUSAL_MAX,
+	WEFT_IB_A_REFUSAL_MAX = (__WEFT_IB_A_REFUSAL_MAX - 1)
+};
+
+enum {
+	WEFT_IB_CMD_LINK_GET = 1,
+	WEFT_IB_CMD_LINK_SET,
+	WEFT_IB_CMD_QUEUE_GET,
+	WEFT_IB_CMD_REFUSAL_GET,
+
+	__WEFT_IB_CMD_MAX,
+	WEFT_IB_CMD_MAX = (__WEFT_IB_CMD_MAX - 1)
+};
+
+#endif /* _UAPI_WEFT_IB_H */
