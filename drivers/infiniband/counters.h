@@ -59,12 +59,11 @@ struct rdma_hw_stats;
 	X(rx_drop_no_recv_wqe)    \
 	X(rx_drop_queue_full)     \
 	X(rx_drop_nomem)          \
-	X(rx_drop_injected)       \
 	X(rx_cnp)                 \
 	X(link_downed)            \
 	X(rdma_sends)             \
 	X(rdma_recvs)             \
-	X(lifespan_flushed_wrs)
+	X(flushed_wrs)
 
 enum weft_counter {
 #define X(name) WEFT_CNT_##name,

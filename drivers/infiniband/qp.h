@@ -72,11 +72,9 @@ struct weft_swqe {
 	u32 resp_psn;     /* READ: next response expected */
 	u32 offset;       /* bytes sent */
 	enum ib_wc_status status;
-	bool started;     /* PSNs are assigned */
-	bool sent;        /* the last packet has gone out at least once */
+	bool started;     /* PSNs are assigned (a local operation: it was executed, and is not again) */
 	bool rd_atomic;   /* holds one of the initiator's READ/atomic credits */
-	bool local_done;  /* a local operation is executed once, whatever is resent */
-	bool invalid;     /* the user's slot made no sense: completes with IB_WC_LOC_QP_OP_ERR */
+	bool done;        /* complete with @status when it is the oldest */
 
 	u8 num_sge;
 	union {
@@ -90,32 +88,32 @@ struct weft_sq {
 	void *wqes;              /* weft_swqe, stride bytes each, mask + 1 of them */
 	u32 stride;
 	u32 mask;
+	u32 fetch;               /* users: ring index of the next slot to copy; req.lock */
 	u32 max_wr;
 	u32 max_sge;
 	u32 max_inline;
 	spinlock_t post_lock;    /* kernel users' post_send: producer; interrupts off */
-	u32 producer;            /* free running; kernel users: post_lock, users: req.lock (fetch) */
+	u32 producer;            /* free running; written under post_lock (kernel users) or req.lock (users) */
 };
 
 /* Free-running indices: tail <= cur <= sq.producer. */
 struct weft_req {
 	spinlock_t lock;
-	u32 psn;                 /* PSN that the next new packet gets */
-	u32 max_psn;             /* furthest PSN ever sent + 1: what comes before it is a resend */
+	u32 psn;                 /* PSN that the next new request begins at */
+	u32 max_psn;             /* furthest PSN ever sent + 1: a packet before it is a resend */
 	u32 una;                 /* oldest PSN that is not acknowledged */
 	u32 tail;                /* oldest WQE that is not complete */
 	u32 cur;                 /* WQE that is being sent */
 	u32 rd_atomic;           /* READs and atomics in flight */
-	u32 since_ack;
+	u32 implied_psn;         /* READ response gap that was already acted on, while implied_valid */
+	bool implied_valid;
 	bool rnr_wait;           /* the RNR timer runs: send nothing */
-	bool fence_wait;
-	bool drained;            /* SQD: event given */
+	bool drained;            /* SQD: the event was given */
 	u8 retries;              /* left */
-	u8 rnr_retries;          /* left; 7 = without end */
-	u8 retry_seq;            /* resends since the last progress */
+	u8 rnr_retries;          /* left; 7: without end */
 	struct hrtimer rnr_timer;
 	struct hrtimer ack_timer;
-	ktime_t last_progress;
+	u64 last_progress_ns;    /* an ACK moved una, or a resend began */
 	unsigned long events;    /* WEFT_REQ_EV_*: set by timers, handled in service */
 };
 
@@ -125,44 +123,49 @@ enum {
 };
 
 enum weft_res_kind {
+	WEFT_RES_FREE,
 	WEFT_RES_READ,
 	WEFT_RES_ATOMIC,
+	WEFT_RES_ATOMIC_WRITE,
 };
 
-/* Responder resource: what a duplicate READ, atomic or ATOMIC_WRITE is answered from. */
+/*
+ * Responder resource: a READ, atomic or ATOMIC_WRITE that was taken. Responses are sent from here, in ring
+ * order, and sent again when a duplicate comes.
+ */
 struct weft_res {
 	enum weft_res_kind kind;
-	bool used;
-	u32 first_psn;
+	bool todo;        /* responses are to be sent */
+	bool restart;     /* READ: the next response is the first of an answer */
+	u32 first_psn;    /* of the request as first taken */
 	u32 last_psn;
-	u32 cur_psn;      /* READ: next response to send; past last_psn: nothing to do */
-	u64 va;
+	u32 msn;
+	u32 cur_psn;      /* READ: PSN of the next response */
+	u64 va;           /* READ: of the byte that cur_psn begins with */
 	u32 rkey;
-	u32 length;
+	u32 resid;        /* READ: bytes still to send */
 	u64 orig;         /* ATOMIC: the value that was answered */
-	bool atomic_write;
 };
 
 struct weft_resp {
 	spinlock_t lock;
 	struct weft_resp_state st;
-	u8 ack_syndrome;
 
 	/* open message */
 	u64 va;                  /* WRITE: where the next byte goes */
 	u32 rkey;
 	u32 offset;              /* bytes received so far */
-	u32 dmalen;
 	bool have_rwqe;
-	bool broken;             /* waits for the move to the error state: takes nothing more */
 	struct weft_rwqe rwqe;
 
 	struct weft_res *res;    /* ring of max_dest_rd_atomic */
-	u32 res_head;            /* next to use */
 	u32 res_size;
-	u32 res_todo;            /* READs whose responses are not all sent */
+	u32 res_head;            /* slot that the next one takes */
+	u32 res_todo;            /* how many have responses to send */
 
-	bool ack_pending;        /* an acknowledgement is due at the end of the batch */
+	bool ack_pending;        /* an acknowledgement goes out behind the responses above */
+	bool broken;             /* an error was answered: takes nothing more */
+	bool comm_est;           /* RTR: the peer has spoken, the event was given */
 	u32 ack_psn;
 };
 
@@ -175,7 +178,6 @@ struct weft_qp {
 	bool is_user;
 	bool sq_sig_all;
 	enum ib_qp_state state;  /* WRITE_ONCE under both locks; READ_ONCE elsewhere */
-	enum ib_qp_state cur_req_state; /* SQE: the send queue alone is in error */
 	struct ib_qp_attr attr;  /* as modify set it */
 	u32 mtu;                 /* bytes */
 	u16 src_port;            /* UDP; the flow's entropy */
@@ -203,7 +205,6 @@ struct weft_qp {
 	struct list_head mcast_nodes;    /* mcast.c: its attachments */
 	struct work_struct event_work;   /* async events from process context */
 	unsigned long async_events;      /* bit per ib_event_type */
-	bool limbo;                      /* device is going: no more posts */
 };
 
 static inline struct weft_qp *weft_from_ibqp(struct ib_qp *ibqp)
@@ -235,21 +236,53 @@ static inline void weft_qp_put(struct weft_qp *qp)
 /* --- data path entries, BH off --- */
 /* A packet from rx.c: validate, find the QP, hand to responder or completer. Consumes the skb. receive.c */
 void weft_receive(struct weft_dev *dev, struct sk_buff *skb);
-/* End of a NAPI poll's batch is near: nothing is left unacknowledged in the QP. responder.c */
 /* Service that weft_qp_schedule() asked for: timers, sends, READ responses. True: there is more to do. */
 bool weft_qp_service(struct weft_qp *qp);
 
-/* Requests of one packet. requester.c: returns true if it stopped by budget. req.lock not held. */
+/*
+ * requester.c: send up to @budget packets. True: the budget ended it, there is more.
+ */
 bool weft_requester_run(struct weft_qp *qp, int budget);
-void weft_completer_receive(struct weft_qp *qp, struct sk_buff *skb, const struct weft_pkt *pkt);
+/* Send again from @psn on. req.lock. */
+void weft_requester_rewind(struct weft_qp *qp, u32 psn);
+/* Complete WQEs that are done, oldest first. req.lock. False: one failed, the QP must go to the error state. */
+bool weft_requester_reap(struct weft_qp *qp);
+
+/* completer.c; do not consume the skb */
+void weft_completer_receive(struct weft_qp *qp, const struct sk_buff *skb, const struct weft_pkt *pkt);
+/* The ACK timer fired. */
 void weft_completer_timeout(struct weft_qp *qp);
-void weft_responder_receive(struct weft_qp *qp, struct sk_buff *skb, const struct weft_pkt *pkt);
+
+/* responder.c; do not consume the skb */
+void weft_responder_receive(struct weft_qp *qp, const struct sk_buff *skb, const struct weft_pkt *pkt);
+/* resource.c: send READ responses, atomic answers and the pending ACK. True: the budget ended it. */
 bool weft_responder_run(struct weft_qp *qp, int budget);
-void weft_datagram_receive(struct weft_qp *qp, struct sk_buff *skb, const struct weft_pkt *pkt);
+/* resource.c: remember a READ or atomic (new), answer a duplicate (again). resp.lock. */
+struct weft_res *weft_res_new(struct weft_qp *qp, const struct weft_pkt *pkt, enum weft_res_kind kind);
+void weft_res_again(struct weft_qp *qp, const struct weft_pkt *pkt);
+/* resource.c: ACK or NAK, now. resp.lock. */
+void weft_responder_answer(struct weft_qp *qp, u8 syndrome, u32 psn);
+/* datagram.c */
+void weft_datagram_receive(struct weft_qp *qp, const struct sk_buff *skb, const struct weft_pkt *pkt);
+
+/* --- send queue, sq.c --- */
+int weft_sq_init(struct weft_qp *qp, const struct ib_qp_cap *cap, struct ib_ucontext *ucontext,
+		 struct mminfo __user *info);
+void weft_sq_uninit(struct weft_qp *qp);
+void weft_sq_reset(struct weft_qp *qp);
+/* The WQE with the free-running index; it must be in tail … producer - 1. */
+static inline struct weft_swqe *weft_sq_wqe(const struct weft_qp *qp, u32 index)
+{
+	return qp->sq.wqes + (size_t)(index & qp->sq.mask) * qp->sq.stride;
+}
+/* WQE at req.cur, fetched from the user's ring if need be. NULL: nothing is posted. req.lock. */
+struct weft_swqe *weft_sq_next(struct weft_qp *qp);
 
 /* --- state --- */
-/* Move to the error state and flush, from any BH-off context without QP locks held. */
+/* Move to the error state and flush. No QP lock held; process or softirq context. */
 void weft_qp_error(struct weft_qp *qp);
+/* Complete what is posted with IB_WC_WR_FLUSH_ERR. No QP lock held. */
+void weft_qp_flush(struct weft_qp *qp);
 void weft_qp_async_event(struct weft_qp *qp, enum ib_event_type event);
 /* Netdev events: the device's path MTU is now @mtu bytes; 0 for gone. */
 void weft_qp_check_mtu(struct weft_qp *qp, u32 mtu);

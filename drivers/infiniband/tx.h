@@ -34,15 +34,27 @@ struct weft_tx_flow {
 	spinlock_t route_lock;
 	struct dst_entry *dst;
 	u32 dst_cookie;
-	int dst_oif;
+	u32 rx_hash;                /* of the flow's 4-tuple, for the shortcut; 0: not computed */
+	atomic_t ip_id;
 };
 
 struct weft_tx_flow *weft_tx_flow_alloc(struct weft_qp *qp);
 /* The QP is going: no further wakeups reach it. */
 void weft_tx_flow_detach(struct weft_tx_flow *flow);
+/*
+ * Too much in flight? The wake-up is then certain: either the destructor sees stopped, or the second look sees
+ * what it did before.
+ */
 static inline bool weft_tx_full(struct weft_tx_flow *flow)
 {
-	return atomic_read(&flow->inflight) >= WEFT_TX_INFLIGHT_HIGH;
+	if (likely(atomic_read(&flow->inflight) < WEFT_TX_INFLIGHT_HIGH))
+		return false;
+	atomic_set(&flow->stopped, 1);
+	smp_mb__after_atomic(); /* pairs with the one in weft_tx_destructor() */
+	if (atomic_read(&flow->inflight) > WEFT_TX_INFLIGHT_LOW)
+		return true;
+	atomic_set(&flow->stopped, 0);
+	return false;
 }
 /* Forget the cached route: address vector changed. */
 void weft_tx_flow_reset(struct weft_tx_flow *flow);

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Completer: acknowledgements, READ responses and timeouts move the requester on or back.
+ *
+ * weft_comp_step() of the core says what a response means for the oldest request; this file does it.
+ * All under req.lock. Acknowledgements do not touch the ACK timer: when it fires before its time it sleeps for
+ * the rest.
+ */
+#include <linux/ktime.h>
+#include <weft/ack.h>
+#include <weft/completer.h>
+
+#include "qp.h"
+#include "rx.h"
+
+static void weft_comp_progress(struct weft_qp *qp, u32 una)
+{
+	struct weft_req *req = &qp->req;
+
+	if (!weft_psn_before(req->una, una))
+		return;
+	req->una = una;
+	req->retries = qp->attr.retry_cnt;
+	req->rnr_retries = qp->attr.rnr_retry;
+	req->implied_valid = false;
+	req->last_progress_ns = ktime_get_ns();
+}
+
+static void weft_comp_end(struct weft_swqe *wqe, enum ib_wc_status status)
+{
+	wqe->status = status;
+	wqe->done = true;
+}
+
+static void weft_comp_success(struct weft_qp *qp, struct weft_swqe *wqe)
+{
+	weft_comp_end(wqe, IB_WC_SUCCESS);
+	weft_comp_progress(qp, weft_psn_add(wqe->last_psn, 1));
+}
+
+static void weft_comp_read(struct weft_qp *qp, struct weft_swqe *wqe, const struct sk_buff *skb,
+			   const struct weft_pkt *pkt, bool last)
+{
+	u32 offset = weft_req_offset_of_psn(wqe->wr, wqe->first_psn, pkt->psn, qp->mtu, wqe->length);
+
+	if (weft_skb_to_sge(qp->ibqp.pd, wqe->sge, wqe->num_sge, offset, skb, pkt->hdr_len, pkt->payload_len))
+		return weft_comp_end(wqe, IB_WC_LOC_PROT_ERR);
+	wqe->resp_psn = weft_psn_add(pkt->psn, 1);
+	if (last)
+		weft_comp_success(qp, wqe);
+	else
+		weft_comp_progress(qp, wqe->resp_psn);
+}
+
+static void weft_comp_atomic(struct weft_qp *qp, struct weft_swqe *wqe, const struct weft_pkt *pkt)
+{
+	u64 orig = pkt->orig;
+
+	/* ATOMIC_WRITE is answered without a value. */
+	if (wqe->wr != WEFT_WR_ATOMIC_WRITE &&
+	    weft_buf_to_sge(qp->ibqp.pd, wqe->sge, wqe->num_sge, 0, &orig, sizeof(orig)))
+		return weft_comp_end(wqe, IB_WC_LOC_PROT_ERR);
+	weft_comp_success(qp, wqe);
+}
+
+static void weft_comp_retry(struct weft_qp *qp, struct weft_swqe *wqe, const struct weft_comp_result *res)
+{
+	struct weft_req *req = &qp->req;
+
+	if (res->implied) {
+		/* Each further response behind the same gap says the same. */
+		if (req->implied_valid && req->implied_psn == res->resume_psn)
+			return;
+		weft_count(qp->dev, implied_nak_seq_err);
+	} else {
+		weft_count(qp->dev, packet_seq_err);
+	}
+	weft_comp_progress(qp, res->resume_psn);
+	if (!req->retries) {
+		weft_count(qp->dev, retry_exceeded_err);
+		return weft_comp_end(wqe, IB_WC_RETRY_EXC_ERR);
+	}
+	req->retries--;
+	req->implied_psn = res->resume_psn;
+	req->implied_valid = res->implied;
+	req->last_progress_ns = ktime_get_ns();
+	weft_requester_rewind(qp, res->resume_psn);
+}
+
+static void weft_comp_rnr(struct weft_qp *qp, struct weft_swqe *wqe, const struct weft_comp_result *res)
+{
+	struct weft_req *req = &qp->req;
+
+	weft_count(qp->dev, rnr_nak_rcvd);
+	weft_comp_progress(qp, res->resume_psn);
+	if (req->rnr_wait)
+		return;
+	if (!req->rnr_retries) {
+		weft_count(qp->dev, rnr_nak_retry_err);
+		return weft_comp_end(wqe, IB_WC_RNR_RETRY_EXC_ERR);
+	}
+	if (req->rnr_retries != 7)
+		req->rnr_retries--;
+	req->rnr_wait = true;
+	weft_requester_rewind(qp, res->resume_psn);
+	hrtimer_start(&req->rnr_timer, ns_to_ktime(weft_rnr_timer_ns(res->rnr_code)), HRTIMER_MODE_REL_SOFT);
+}
+
+static enum ib_wc_status weft_nak_status(enum weft_nak_code nak)
+{
+	switch (nak) {
+	case WEFT_NAK_INVALID_REQUEST:
+	case WEFT_NAK_INVALID_RD_REQUEST:
+		return IB_WC_REM_INV_REQ_ERR;
+	case WEFT_NAK_REMOTE_ACCESS:
+		return IB_WC_REM_ACCESS_ERR;
+	default:
+		return IB_WC_REM_OP_ERR;
+	}
+}
+
+static void weft_comp_nak(struct weft_qp *qp, struct weft_swqe *wqe, enum weft_nak_code nak)
+{
+	if (nak == WEFT_NAK_REMOTE_ACCESS)
+		weft_count(qp->dev, req_remote_access_errors);
+	else if (nak == WEFT_NAK_INVALID_REQUEST)
+		weft_count(qp->dev, req_remote_invalid_request);
+	weft_comp_end(wqe, weft_nak_status(nak));
+}
+
+/* Apply the packet to the oldest request. True: ask again for the following one. */
+static bool weft_comp_apply(struct weft_qp *qp, struct weft_swqe *wqe, const struct sk_buff *skb,
+			    const struct weft_pkt *pkt)
+{
+	struct weft_comp_wqe oldest = {
+		.wr = wqe->wr,
+		.first_psn = wqe->first_psn,
+		.last_psn = wqe->last_psn,
+		.resp_psn = wqe->resp_psn,
+		.len = wqe->length,
+		.mtu = qp->mtu,
+	};
+	struct weft_comp_result res = weft_comp_step(&oldest, qp->req.max_psn, pkt);
+
+	switch (res.verdict) {
+	case WEFT_COMP_DROP:
+		break;
+	case WEFT_COMP_NEXT:
+		weft_comp_success(qp, wqe);
+		return true;
+	case WEFT_COMP_PROGRESS:
+		weft_comp_progress(qp, weft_psn_add(pkt->psn, 1));
+		break;
+	case WEFT_COMP_READ_DATA:
+		weft_comp_read(qp, wqe, skb, pkt, false);
+		break;
+	case WEFT_COMP_READ_LAST:
+		weft_comp_read(qp, wqe, skb, pkt, true);
+		break;
+	case WEFT_COMP_ATOMIC:
+		weft_comp_atomic(qp, wqe, pkt);
+		break;
+	case WEFT_COMP_RETRY:
+		weft_comp_retry(qp, wqe, &res);
+		break;
+	case WEFT_COMP_RNR:
+		weft_comp_rnr(qp, wqe, &res);
+		break;
+	case WEFT_COMP_ERROR:
+		weft_comp_nak(qp, wqe, res.nak);
+		break;
+	case WEFT_COMP_BAD_RESPONSE:
+		weft_comp_end(wqe, IB_WC_BAD_RESP_ERR);
+		break;
+	}
+	return false;
+}
+
+/* Oldest request that waits for the peer, or NULL. */
+static struct weft_swqe *weft_comp_oldest(struct weft_qp *qp)
+{
+	struct weft_swqe *wqe;
+
+	if (qp->req.tail == READ_ONCE(qp->sq.producer))
+		return NULL;
+	wqe = weft_sq_wqe(qp, qp->req.tail);
+	return wqe->started && !wqe->done && wqe->local == WEFT_LOCAL_NONE ? wqe : NULL;
+}
+
+static void weft_comp_count(struct weft_qp *qp, const struct weft_pkt *pkt)
+{
+	if (pkt->opcode != (WEFT_RC | WEFT_ACKNOWLEDGE))
+		return;
+	switch (weft_syndrome_kind(pkt->syndrome)) {
+	case WEFT_ACK_POSITIVE:
+		weft_count(qp->dev, ack_rcvd);
+		break;
+	case WEFT_ACK_NAK:
+		weft_count(qp->dev, nak_rcvd);
+		break;
+	default:
+		break;
+	}
+}
+
+void weft_completer_receive(struct weft_qp *qp, const struct sk_buff *skb, const struct weft_pkt *pkt)
+{
+	struct weft_swqe *wqe;
+	bool failed = false;
+
+	spin_lock(&qp->req.lock);
+	if (qp->state != IB_QPS_RTS && qp->state != IB_QPS_SQD) {
+		weft_count(qp->dev, rx_drop_qp_state);
+		goto unlock;
+	}
+	weft_comp_count(qp, pkt);
+	for (;;) {
+		bool again;
+
+		wqe = weft_comp_oldest(qp);
+		if (!wqe)
+			break;
+		again = weft_comp_apply(qp, wqe, skb, pkt);
+		if (!weft_requester_reap(qp)) {
+			failed = true;
+			break;
+		}
+		if (!again)
+			break;
+	}
+unlock:
+	spin_unlock(&qp->req.lock);
+	if (failed)
+		weft_qp_error(qp);
+	else
+		weft_qp_schedule(qp);
+}
+
+void weft_completer_timeout(struct weft_qp *qp)
+{
+	struct weft_req *req = &qp->req;
+	u64 timeout = weft_ack_timeout_ns(qp->attr.timeout);
+	struct weft_swqe *wqe;
+	bool failed = false;
+	s64 left;
+
+	spin_lock(&req->lock);
+	wqe = weft_comp_oldest(qp);
+	if (!timeout || !wqe || req->una == req->max_psn ||
+	    (qp->state != IB_QPS_RTS && qp->state != IB_QPS_SQD))
+		goto unlock;
+	left = req->last_progress_ns + timeout - ktime_get_ns();
+	if (left <= 0 && !req->rnr_wait) {
+		weft_count(qp->dev, local_ack_timeout_err);
+		if (!req->retries) {
+			weft_count(qp->dev, retry_exceeded_err);
+			weft_comp_end(wqe, IB_WC_RETRY_EXC_ERR);
+			failed = !weft_requester_reap(qp);
+			goto unlock;
+		}
+		req->retries--;
+		req->implied_valid = false;
+		req->last_progress_ns = ktime_get_ns();
+		weft_requester_rewind(qp, req->una);
+	}
+	if (left <= 0)
+		left = timeout;
+	hrtimer_start(&req->ack_timer, ns_to_ktime(left), HRTIMER_MODE_REL_SOFT);
+unlock:
+	spin_unlock(&req->lock);
+	if (failed)
+		weft_qp_error(qp);
+}

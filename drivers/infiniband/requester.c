@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Requester: from posted work requests to packets.
+ *
+ * tail ≤ cur ≤ producer: what is before cur was sent and waits for its acknowledgement (RC) or is complete;
+ * the request at cur has sent wqe->offset bytes. A resend only moves cur and the offsets back: a packet's PSN
+ * follows from its request's first PSN and its offset, so it is the same each time.
+ *
+ * WQEs complete strictly in order: whoever ends one marks it done, weft_requester_reap() reports the oldest
+ * ones.
+ */
+#include <linux/ktime.h>
+#include <weft/ack.h>
+
+#include "qp.h"
+#include "rx.h"
+
+enum {
+	/* PSNs of SENDs and WRITEs that may be out without an acknowledgement. */
+	WEFT_WINDOW = 128,
+	/* Ask for an acknowledgement at least so often within a long message. */
+	WEFT_ACK_INTERVAL = 32,
+};
+
+static const struct weft_wc_map {
+	enum ib_wc_opcode opcode;
+} weft_wc_map[] = {
+	[IB_WR_RDMA_WRITE] = { IB_WC_RDMA_WRITE },
+	[IB_WR_RDMA_WRITE_WITH_IMM] = { IB_WC_RDMA_WRITE },
+	[IB_WR_SEND] = { IB_WC_SEND },
+	[IB_WR_SEND_WITH_IMM] = { IB_WC_SEND },
+	[IB_WR_SEND_WITH_INV] = { IB_WC_SEND },
+	[IB_WR_RDMA_READ] = { IB_WC_RDMA_READ },
+	[IB_WR_ATOMIC_CMP_AND_SWP] = { IB_WC_COMP_SWAP },
+	[IB_WR_ATOMIC_FETCH_AND_ADD] = { IB_WC_FETCH_ADD },
+	[IB_WR_LOCAL_INV] = { IB_WC_LOCAL_INV },
+	[IB_WR_REG_MR] = { IB_WC_REG_MR },
+	[IB_WR_BIND_MW] = { IB_WC_BIND_MW },
+	/* ATOMIC_WRITE, whose completion opcode is 9 in the uverbs ABI. */
+	[15] = { 9 },
+};
+
+static u32 weft_wc_byte_len(const struct weft_swqe *wqe)
+{
+	switch (wqe->wr) {
+	case WEFT_WR_READ:
+		return wqe->length;
+	case WEFT_WR_COMPARE_SWAP:
+	case WEFT_WR_FETCH_ADD:
+		return sizeof(u64);
+	default:
+		return 0;
+	}
+}
+
+/* False: the CQ takes no more. */
+static bool weft_send_complete(struct weft_qp *qp, const struct weft_swqe *wqe)
+{
+	struct ib_wc wc = {
+		.wr_id = wqe->wr_id,
+		.status = wqe->status,
+		.qp = &qp->ibqp,
+	};
+
+	if (wqe->status == IB_WC_SUCCESS && !(wqe->flags & IB_SEND_SIGNALED) && !qp->sq_sig_all)
+		return true;
+	if ((u32)wqe->opcode < ARRAY_SIZE(weft_wc_map))
+		wc.opcode = weft_wc_map[wqe->opcode].opcode;
+	if (wqe->status == IB_WC_SUCCESS) {
+		wc.byte_len = weft_wc_byte_len(wqe);
+	} else if (wqe->status == IB_WC_WR_FLUSH_ERR) {
+		weft_count(qp->dev, flushed_wrs);
+	} else {
+		weft_count(qp->dev, req_cqe_error);
+	}
+	return !weft_cq_post(qp->scq, &wc, false);
+}
+
+bool weft_requester_reap(struct weft_qp *qp)
+{
+	struct weft_req *req = &qp->req;
+	struct weft_swqe *wqe;
+	bool ok;
+
+	while (req->tail != READ_ONCE(qp->sq.producer)) {
+		wqe = weft_sq_wqe(qp, req->tail);
+		if (!wqe->done)
+			break;
+		if (wqe->rd_atomic)
+			req->rd_atomic--;
+		ok = weft_send_complete(qp, wqe) && (wqe->status == IB_WC_SUCCESS ||
+						     wqe->status == IB_WC_WR_FLUSH_ERR);
+		if (req->cur == req->tail)
+			req->cur++;
+		WRITE_ONCE(req->tail, req->tail + 1);
+		if (qp->sq.ring)
+			weft_ring_consume(qp->sq.ring);
+		if (!ok)
+			return false;
+	}
+	return true;
+}
+
+void weft_requester_rewind(struct weft_qp *qp, u32 psn)
+{
+	struct weft_req *req = &qp->req;
+	struct weft_swqe *wqe;
+	bool found = false;
+	u32 i;
+
+	for (i = req->tail; i != READ_ONCE(qp->sq.producer); i++) {
+		wqe = weft_sq_wqe(qp, i);
+		if (!wqe->started)
+			break;
+		if (wqe->done || wqe->local != WEFT_LOCAL_NONE)
+			continue;
+		if (found) {
+			wqe->offset = 0;
+			continue;
+		}
+		if (weft_psn_before(wqe->last_psn, psn))
+			continue;
+		if (weft_psn_before(psn, wqe->first_psn))
+			psn = wqe->first_psn;
+		wqe->offset = weft_req_offset_of_psn(wqe->wr, wqe->first_psn, psn, qp->mtu, wqe->length);
+		req->cur = i;
+		found = true;
+	}
+}
+
+/* --- one request --- */
+
+static void weft_local_execute(struct weft_qp *qp, struct weft_swqe *wqe)
+{
+	int err;
+
+	switch (wqe->local) {
+	case WEFT_LOCAL_INV:
+		err = weft_key_invalidate(qp, wqe->inv_rkey);
+		break;
+	case WEFT_LOCAL_REG_MR:
+		err = weft_mr_fast_register(qp, wqe->reg.mr, wqe->reg.key, wqe->reg.access);
+		break;
+	default:
+		err = weft_mw_bind(qp, &wqe->bind);
+		break;
+	}
+	wqe->started = true;
+	wqe->status = !err ? IB_WC_SUCCESS :
+		      wqe->local == WEFT_LOCAL_BIND_MW ? IB_WC_MW_BIND_ERR : IB_WC_LOC_QP_OP_ERR;
+	wqe->done = true;
+}
+
+/* May the request at cur begin? Its PSNs are assigned if so. */
+static bool weft_req_start(struct weft_qp *qp, struct weft_swqe *wqe)
+{
+	struct weft_req *req = &qp->req;
+	bool rd_atomic = weft_wr_is_rd_atomic(wqe->wr);
+	u32 count;
+
+	if ((wqe->flags & IB_SEND_FENCE) && req->rd_atomic)
+		return false;
+	if (wqe->local != WEFT_LOCAL_NONE)
+		return true;
+	if (rd_atomic && req->rd_atomic >= max_t(u32, qp->attr.max_rd_atomic, 1))
+		return false;
+	count = weft_wr_psn_count(wqe->wr, wqe->length, qp->mtu);
+	/* The past and the future of a PSN are half a circle each. */
+	if (qp->transport == WEFT_RC && weft_psn_diff(req->psn, req->una) + count >= BIT(23))
+		return false;
+	wqe->first_psn = req->psn;
+	wqe->last_psn = weft_psn_add(req->psn, count - 1);
+	wqe->resp_psn = wqe->first_psn;
+	req->psn = weft_psn_add(req->psn, count);
+	wqe->rd_atomic = rd_atomic;
+	req->rd_atomic += rd_atomic;
+	wqe->started = true;
+	return true;
+}
+
+static void weft_req_fill(struct weft_qp *qp, const struct weft_swqe *wqe, const struct weft_segment *seg,
+			  struct weft_pkt *pkt, u32 psn)
+{
+	memset(pkt, 0, sizeof(*pkt));
+	pkt->opcode = seg->opcode;
+	pkt->op = weft_opcode_info(seg->opcode);
+	pkt->payload_len = seg->payload_len;
+	pkt->psn = psn;
+	pkt->pkey = WEFT_PKEY_DEFAULT;
+	pkt->migreq = true;
+	pkt->solicited = seg->last && (wqe->flags & IB_SEND_SOLICITED) && (pkt->op->flags & WEFT_OP_RECV_WQE);
+	pkt->ackreq = qp->transport == WEFT_RC && weft_req_want_ack(seg, psn, WEFT_ACK_INTERVAL);
+	pkt->imm = wqe->imm;
+	if (pkt->op->flags & WEFT_OP_IETH)
+		pkt->rkey = wqe->inv_rkey;
+	else
+		pkt->rkey = wqe->rkey;
+	pkt->va = wqe->remote_addr + wqe->offset;
+	pkt->dmalen = wqe->length - wqe->offset;
+	pkt->swap_add = wqe->wr == WEFT_WR_COMPARE_SWAP ? wqe->swap : wqe->compare_add;
+	pkt->compare = wqe->compare_add;
+	if (qp->transport != WEFT_UD) {
+		pkt->qpn = qp->attr.dest_qp_num;
+		return;
+	}
+	pkt->qpn = wqe->ud.qpn;
+	/* A Q_Key with the high bit set asks for the QP's own (IBTA 10.2.5). */
+	pkt->qkey = wqe->ud.qkey & BIT(31) ? qp->attr.qkey : wqe->ud.qkey;
+	pkt->src_qpn = qp->type == IB_QPT_GSI ? 1 : qp->qpn;
+}
+
+static int weft_req_payload(struct weft_qp *qp, const struct weft_swqe *wqe, void *to, u32 len)
+{
+	if (!len)
+		return 0;
+	if (wqe->flags & IB_SEND_INLINE) {
+		memcpy(to, wqe->inline_data + wqe->offset, len);
+		return 0;
+	}
+	return weft_sge_to_buf(qp->ibqp.pd, wqe->sge, wqe->num_sge, wqe->offset, to, len);
+}
+
+/* The timer is never stopped by an acknowledgement: when it fires it looks at last_progress_ns. */
+static void weft_ack_timer_start(struct weft_qp *qp, u32 psn)
+{
+	struct weft_req *req = &qp->req;
+	u64 timeout = weft_ack_timeout_ns(qp->attr.timeout);
+
+	if (!timeout)
+		return;
+	if (psn == req->una)
+		req->last_progress_ns = ktime_get_ns();
+	if (!hrtimer_is_queued(&req->ack_timer))
+		hrtimer_start(&req->ack_timer, ns_to_ktime(timeout), HRTIMER_MODE_REL_SOFT);
+}
+
+/* Send the next packet of the request. False: no memory, try later. */
+static bool weft_req_send(struct weft_qp *qp, struct weft_swqe *wqe)
+{
+	struct weft_req *req = &qp->req;
+	struct weft_segment seg;
+	struct weft_pkt pkt;
+	struct sk_buff *skb;
+	void *payload;
+	u32 psn, next;
+
+	seg = weft_req_segment(qp->transport, wqe->wr, wqe->length, wqe->offset, qp->mtu);
+	psn = weft_psn_add(wqe->first_psn, wqe->offset / qp->mtu);
+	weft_req_fill(qp, wqe, &seg, &pkt, psn);
+	skb = weft_tx_alloc(qp, &pkt, &payload);
+	if (!skb)
+		return false;
+	if (weft_req_payload(qp, wqe, payload, seg.payload_len)) {
+		kfree_skb(skb);
+		wqe->status = IB_WC_LOC_PROT_ERR;
+		wqe->done = true;
+		return true;
+	}
+	next = weft_psn_add(seg.last ? wqe->last_psn : psn, 1);
+	if (qp->transport == WEFT_RC) {
+		if (weft_psn_before(psn, req->max_psn))
+			weft_count(qp->dev, retransmitted_pkts);
+		if (weft_psn_before(req->max_psn, next))
+			req->max_psn = next;
+		weft_ack_timer_start(qp, psn);
+	}
+	weft_tx_send(qp, qp->transport == WEFT_UD ? &wqe->ud.av : &qp->av, &pkt, skb);
+	wqe->offset += seg.payload_len;
+	if (!seg.last)
+		return true;
+	req->cur++;
+	if (qp->transport != WEFT_RC) {
+		wqe->status = IB_WC_SUCCESS;
+		wqe->done = true;
+	}
+	return true;
+}
+
+/* Is the request held up by the window or by what is queued below? */
+static bool weft_req_blocked(struct weft_qp *qp, const struct weft_swqe *wqe)
+{
+	struct weft_req *req = &qp->req;
+	u32 psn = weft_psn_add(wqe->first_psn, wqe->offset / qp->mtu);
+
+	if (qp->transport == WEFT_RC && !weft_wr_is_rd_atomic(wqe->wr) &&
+	    weft_psn_diff(psn, req->una) >= WEFT_WINDOW)
+		return true;
+	return weft_tx_full(qp->flow);
+}
+
+static void weft_sq_drained(struct weft_qp *qp)
+{
+	if (qp->state != IB_QPS_SQD || qp->req.drained || qp->req.tail != qp->req.cur)
+		return;
+	qp->req.drained = true;
+	qp->attr.sq_draining = 0;
+	if (qp->attr.en_sqd_async_notify)
+		weft_qp_async_event(qp, IB_EVENT_SQ_DRAINED);
+}
+
+/* req.lock. *@failed: a WQE failed. True: the budget ended it. */
+static bool weft_requester_loop(struct weft_qp *qp, int budget, bool *failed)
+{
+	struct weft_req *req = &qp->req;
+	struct weft_swqe *wqe;
+
+	for (;;) {
+		wqe = weft_sq_next(qp);
+		if (!wqe || req->rnr_wait)
+			break;
+		if (qp->state == IB_QPS_SQD && !wqe->started)
+			break;
+		if (!budget--)
+			return true;
+		if (!wqe->done && !wqe->started && !weft_req_start(qp, wqe))
+			break;
+		if (!wqe->done && wqe->local != WEFT_LOCAL_NONE)
+			weft_local_execute(qp, wqe);
+		if (wqe->done) {
+			/* Nothing goes out behind a request that fails; it completes when it is the oldest. */
+			if (wqe->status == IB_WC_SUCCESS)
+				req->cur++;
+			else if (req->tail != req->cur)
+				break;
+		} else {
+			if (weft_req_blocked(qp, wqe))
+				break;
+			if (!weft_req_send(qp, wqe))
+				return true;
+		}
+		if (!weft_requester_reap(qp)) {
+			*failed = true;
+			return false;
+		}
+	}
+	weft_sq_drained(qp);
+	return false;
+}
+
+bool weft_requester_run(struct weft_qp *qp, int budget)
+{
+	bool failed = false;
+	bool more = false;
+
+	spin_lock(&qp->req.lock);
+	rcu_read_lock();
+	if (qp->state == IB_QPS_RTS || qp->state == IB_QPS_SQD)
+		more = weft_requester_loop(qp, budget, &failed);
+	rcu_read_unlock();
+	spin_unlock(&qp->req.lock);
+	if (failed)
+		weft_qp_error(qp);
+	else if (READ_ONCE(qp->state) == IB_QPS_ERR)
+		weft_qp_flush(qp);
+	return more;
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Responder resources: READs and atomics that were taken, their answers, and answers to duplicates.
+ *
+ * The ring holds the last max_dest_rd_atomic of them. Answers go out in ring order, then the pending
+ * acknowledgement: an ACK that overtook a READ response would tell the peer that the response was lost.
+ */
+#include <weft/ack.h>
+
+#include "qp.h"
+#include "rx.h"
+
+static void weft_answer_init(struct weft_qp *qp, struct weft_pkt *pkt, u8 operation, u32 psn)
+{
+	memset(pkt, 0, sizeof(*pkt));
+	pkt->opcode = WEFT_RC | operation;
+	pkt->op = weft_opcode_info(pkt->opcode);
+	pkt->pkey = WEFT_PKEY_DEFAULT;
+	pkt->migreq = true;
+	pkt->qpn = qp->attr.dest_qp_num;
+	pkt->psn = psn;
+	pkt->syndrome = WEFT_SYNDROME_ACK;
+	pkt->msn = qp->resp.st.msn;
+}
+
+/* An answer without payload. Lost if there is no memory: the peer asks again. */
+static void weft_answer_send(struct weft_qp *qp, const struct weft_pkt *pkt)
+{
+	void *payload;
+	struct sk_buff *skb = weft_tx_alloc(qp, pkt, &payload);
+
+	if (skb)
+		weft_tx_send(qp, &qp->av, pkt, skb);
+}
+
+void weft_responder_answer(struct weft_qp *qp, u8 syndrome, u32 psn)
+{
+	struct weft_pkt pkt;
+
+	weft_answer_init(qp, &pkt, WEFT_ACKNOWLEDGE, psn);
+	pkt.syndrome = syndrome;
+	if (weft_syndrome_kind(syndrome) == WEFT_ACK_POSITIVE)
+		weft_count(qp->dev, ack_sent);
+	weft_answer_send(qp, &pkt);
+}
+
+/* --- the ring; resp.lock --- */
+
+static void weft_res_set_todo(struct weft_resp *resp, struct weft_res *res, bool todo)
+{
+	if (res->todo == todo)
+		return;
+	res->todo = todo;
+	if (todo)
+		resp->res_todo++;
+	else
+		resp->res_todo--;
+}
+
+static void weft_res_read_from(struct weft_res *res, const struct weft_pkt *pkt)
+{
+	res->cur_psn = pkt->psn;
+	res->va = pkt->va;
+	res->rkey = pkt->rkey;
+	res->resid = pkt->dmalen;
+	res->restart = true;
+}
+
+struct weft_res *weft_res_new(struct weft_qp *qp, const struct weft_pkt *pkt, enum weft_res_kind kind)
+{
+	struct weft_resp *resp = &qp->resp;
+	struct weft_res *res;
+	u32 psns = 1;
+
+	/* More at a time than was agreed on. */
+	if (!resp->res_size || resp->res[resp->res_head].todo)
+		return NULL;
+	res = &resp->res[resp->res_head];
+	resp->res_head = (resp->res_head + 1) % resp->res_size;
+	if (kind == WEFT_RES_READ)
+		psns = weft_wr_psn_count(WEFT_WR_READ, pkt->dmalen, qp->mtu);
+	res->kind = kind;
+	res->first_psn = pkt->psn;
+	res->last_psn = weft_psn_add(pkt->psn, psns - 1);
+	res->msn = (resp->st.msn + 1) & WEFT_PSN_MASK;
+	weft_res_read_from(res, pkt);
+	weft_res_set_todo(resp, res, true);
+	return res;
+}
+
+static enum weft_res_kind weft_res_kind_of(const struct weft_pkt *pkt)
+{
+	if (pkt->op->flags & WEFT_OP_READ)
+		return WEFT_RES_READ;
+	return pkt->op->flags & WEFT_OP_ATOMIC ? WEFT_RES_ATOMIC : WEFT_RES_ATOMIC_WRITE;
+}
+
+static struct weft_res *weft_res_find(struct weft_resp *resp, enum weft_res_kind kind, u32 psn)
+{
+	struct weft_res *res;
+	u32 i;
+
+	for (i = 0; i < resp->res_size; i++) {
+		res = &resp->res[i];
+		if (res->kind == kind && weft_psn_diff(psn, res->first_psn) >= 0 &&
+		    weft_psn_diff(psn, res->last_psn) <= 0)
+			return res;
+	}
+	return NULL;
+}
+
+/*
+ * A duplicate READ may ask for the tail of the first one, under the PSNs that the tail had; its keys are checked
+ * again when the bytes are read. An atomic is answered with what it was answered before.
+ */
+void weft_res_again(struct weft_qp *qp, const struct weft_pkt *pkt)
+{
+	struct weft_resp *resp = &qp->resp;
+	struct weft_res *res = weft_res_find(resp, weft_res_kind_of(pkt), pkt->psn);
+	u32 count;
+
+	if (!res)
+		return;
+	if (res->kind == WEFT_RES_READ) {
+		count = weft_wr_psn_count(WEFT_WR_READ, pkt->dmalen, qp->mtu);
+		if (pkt->dmalen > WEFT_MAX_MSG ||
+		    weft_psn_diff(weft_psn_add(pkt->psn, count - 1), res->last_psn) > 0)
+			return;
+		weft_res_read_from(res, pkt);
+	}
+	weft_res_set_todo(resp, res, true);
+}
+
+/* --- answers --- */
+
+static u8 weft_read_operation(const struct weft_res *res, bool last)
+{
+	if (res->restart)
+		return last ? WEFT_READ_RESPONSE_ONLY : WEFT_READ_RESPONSE_FIRST;
+	return last ? WEFT_READ_RESPONSE_LAST : WEFT_READ_RESPONSE_MIDDLE;
+}
+
+/* The next READ response. False: no memory, try later. */
+static bool weft_res_send_read(struct weft_qp *qp, struct weft_res *res)
+{
+	u32 len = min(res->resid, qp->mtu);
+	bool last = len == res->resid;
+	struct weft_mr *mr = NULL;
+	struct weft_pkt pkt;
+	struct sk_buff *skb;
+	void *payload;
+
+	weft_answer_init(qp, &pkt, weft_read_operation(res, last), res->cur_psn);
+	pkt.payload_len = len;
+	pkt.msn = res->msn;
+	if (len) {
+		mr = weft_rkey_find(qp, res->rkey, res->va, len, IB_ACCESS_REMOTE_READ);
+		if (!mr) {
+			/* Deregistered under way. */
+			weft_count(qp->dev, resp_remote_access_errors);
+			weft_count(qp->dev, nak_sent);
+			weft_responder_answer(qp, weft_syndrome_nak(WEFT_NAK_REMOTE_ACCESS), res->cur_psn);
+			weft_res_set_todo(&qp->resp, res, false);
+			qp->resp.broken = true;
+			return true;
+		}
+	}
+	skb = weft_tx_alloc(qp, &pkt, &payload);
+	if (!skb)
+		return false;
+	if (len)
+		weft_mr_to_buf(mr, res->va, payload, len);
+	weft_tx_send(qp, &qp->av, &pkt, skb);
+	res->restart = false;
+	res->cur_psn = weft_psn_add(res->cur_psn, 1);
+	res->va += len;
+	res->resid -= len;
+	if (last)
+		weft_res_set_todo(&qp->resp, res, false);
+	return true;
+}
+
+static void weft_res_send_atomic(struct weft_qp *qp, struct weft_res *res)
+{
+	struct weft_pkt pkt;
+
+	weft_answer_init(qp, &pkt,
+			 res->kind == WEFT_RES_ATOMIC ? WEFT_ATOMIC_ACKNOWLEDGE : WEFT_READ_RESPONSE_ONLY,
+			 res->first_psn);
+	pkt.orig = res->orig;
+	pkt.msn = res->msn;
+	weft_answer_send(qp, &pkt);
+	weft_res_set_todo(&qp->resp, res, false);
+}
+
+/* Oldest resource with something to send. */
+static struct weft_res *weft_res_todo(struct weft_resp *resp)
+{
+	struct weft_res *res;
+	u32 i;
+
+	for (i = 0; i < resp->res_size; i++) {
+		res = &resp->res[(resp->res_head + i) % resp->res_size];
+		if (res->todo)
+			return res;
+	}
+	return NULL;
+}
+
+static bool weft_responder_loop(struct weft_qp *qp, int budget)
+{
+	struct weft_resp *resp = &qp->resp;
+	struct weft_res *res;
+
+	while (resp->res_todo && !resp->broken) {
+		res = weft_res_todo(resp);
+		if (!budget--)
+			return true;
+		if (weft_tx_full(qp->flow))
+			return false;
+		if (res->kind != WEFT_RES_READ)
+			weft_res_send_atomic(qp, res);
+		else if (!weft_res_send_read(qp, res))
+			return true;
+	}
+	if (resp->ack_pending && !resp->broken) {
+		resp->ack_pending = false;
+		weft_responder_answer(qp, WEFT_SYNDROME_ACK, resp->ack_psn);
+	}
+	return false;
+}
+
+bool weft_responder_run(struct weft_qp *qp, int budget)
+{
+	struct weft_resp *resp = &qp->resp;
+	bool more = false;
+	bool broken = false;
+
+	if (!READ_ONCE(resp->res_todo) && !READ_ONCE(resp->ack_pending))
+		return false;
+	spin_lock(&resp->lock);
+	if (qp->state >= IB_QPS_RTR && qp->state <= IB_QPS_SQE) {
+		rcu_read_lock();
+		more = weft_responder_loop(qp, budget);
+		rcu_read_unlock();
+		broken = resp->broken;
+	}
+	spin_unlock(&resp->lock);
+	if (broken)
+		weft_qp_error(qp);
+	return more;
+}
