@@ -82,25 +82,21 @@ kbuild-tree:
 	@flock $(KB)/.lock sh -c 'find $(KB) -xtype l -delete; \
 		cp -rsf $(CURDIR)/Kbuild $(CURDIR)/kernel $(CURDIR)/drivers $(KB)/'
 
-.PHONY: userspace
-userspace: $(B)/userspace/build.ninja
-	@flock $(B)/userspace cmake --build $(B)/userspace -j $(JOBS)
+# Configured anew each time, in a blink, since a part may have come or gone.
+configure = mkdir -p $(1) && flock $(1) cmake -S userspace -B $(1) -G Ninja $(2) \
+	>$(1)/configure.log 2>&1 || { cat $(1)/configure.log >&2; exit 1; }
 
-$(B)/userspace/build.ninja:
-	@mkdir -p $(@D)
-	@flock $(@D) cmake -S userspace -B $(@D) -G Ninja -DCMAKE_INSTALL_PREFIX=$(PREFIX) >$(@D)/configure.log \
-		|| { cat $(@D)/configure.log >&2; exit 1; }
+.PHONY: userspace
+userspace:
+	@$(call configure,$(B)/userspace,-DCMAKE_INSTALL_PREFIX=$(PREFIX))
+	@flock $(B)/userspace cmake --build $(B)/userspace -j $(JOBS)
 
 # The same sources for tests: clang for libFuzzer and both sanitizers.
 .PHONY: host-build
-host-build: $(B)/host/build.ninja
+host-build:
+	@$(call configure,$(B)/host,-DCMAKE_BUILD_TYPE=Debug -DWEFT_SANITIZE=ON \
+		-DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++)
 	@flock $(B)/host cmake --build $(B)/host -j $(JOBS)
-
-$(B)/host/build.ninja:
-	@mkdir -p $(@D)
-	@flock $(@D) cmake -S userspace -B $(@D) -G Ninja -DCMAKE_BUILD_TYPE=Debug -DWEFT_SANITIZE=ON \
-		-DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ >$(@D)/configure.log \
-		|| { cat $(@D)/configure.log >&2; exit 1; }
 
 .PHONY: clean
 clean:
