@@ -28,8 +28,8 @@ struct weft_ah_entry {
 
 struct weft_ah {
 	struct ib_ah ibah;
-	struct weft_ah_entry *entry;
-	u32 num;
+	struct weft_ah_entry __rcu *entry;
+	u32 num; /* 0: a kernel user's, which no WQE names */
 };
 
 static inline struct weft_ah *weft_from_ibah(struct ib_ah *ibah)
@@ -37,12 +37,18 @@ static inline struct weft_ah *weft_from_ibah(struct ib_ah *ibah)
 	return container_of(ibah, struct weft_ah, ibah);
 }
 
-/* -EINVAL: no GRH, a port other than 1, an sgid that is not RoCEv2. Uses attr->grh.sgid_attr (held by ib_core). */
+/*
+ * -EINVAL: no GRH, a port other than 1, an sgid that is not RoCEv2. Uses attr->grh.sgid_attr (held
+ * by ib_core).
+ */
 int weft_av_init(struct weft_dev *dev, struct weft_av *av, const struct rdma_ah_attr *attr);
 void weft_av_to_attr(const struct weft_av *av, struct rdma_ah_attr *attr);
 
 /* Copy AH @num's address vector if it belongs to @pd. RCU inside. -ENOENT: no such AH there. */
 int weft_ah_find(struct weft_dev *dev, struct ib_pd *pd, u32 num, struct weft_av *av);
+
+/* The same of a kernel user's AH. Any context. */
+void weft_ah_get_av(struct ib_ah *ibah, struct weft_av *av);
 
 int weft_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *attr, struct ib_udata *udata);
 int weft_modify_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);

@@ -3,16 +3,23 @@
 #ifndef WEFT_CQ_H
 #define WEFT_CQ_H
 
+#include <linux/interrupt.h>
+#include <linux/workqueue.h>
+
 #include "ring.h"
 
 struct weft_cq {
 	struct ib_cq ibcq;
-	struct weft_ring *ring; /* slots: struct ib_uverbs_wc for a user CQ, struct ib_wc for a kernel one */
-	spinlock_t lock;        /* ring, notify, overflowed; taken with interrupts off (kernel users poll anywhere) */
+	/* slots: struct ib_uverbs_wc for a user CQ, struct ib_wc for a kernel one */
+	struct weft_ring *ring;
+	/* ring, notify, overflowed; taken with interrupts off (kernel users poll anywhere) */
+	spinlock_t lock;
 	u8 notify;              /* armed: 0, IB_CQ_SOLICITED or IB_CQ_NEXT_COMP */
 	bool overflowed;        /* sticky: the CQ takes no more */
 	bool is_user;
-	struct work_struct event_work; /* IB_EVENT_CQ_ERR, delivered from process context */
+	/* kernel users: never called back from inside their own post */
+	struct tasklet_struct comp_task;
+	struct work_struct event_work;   /* IB_EVENT_CQ_ERR, delivered from process context */
 };
 
 static inline struct weft_cq *weft_from_ibcq(struct ib_cq *ibcq)

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Memory regions and windows: keys, access checks, and the one primitive that turns (MR, iova) into bytes.
+ * Memory regions and windows: keys, access checks, and the one primitive that turns (MR, iova) into
+ * bytes.
  *
- * Lifetime without reference counts: packets look a key up and copy inside one RCU read-side section;
- * dereg, invalidate and dealloc remove or mark the object first and wait for a grace period before they give
- * memory back. An open message whose MR goes away therefore meets an access error at its next packet.
+ * Lifetime without reference counts: packets look a key up and copy inside one RCU read-side
+ * section; dereg, invalidate and dealloc remove or mark the object first and wait for a grace
+ * period before they give memory back. An open message whose MR goes away therefore meets an access
+ * error at its next packet.
+ *
+ * Invalidation of a fast-register MR and the unbinding of a window cannot sleep, yet nothing may be
+ * read or written through the old key once they are done. What those keys name is therefore a view:
+ * a weft_mr of its own with fixed key, bounds and rights, whose guard every copy holds for reading.
+ * Ending a view takes the guard for writing, and the view is freed after a grace period.
  */
 #ifndef WEFT_MR_H
 #define WEFT_MR_H
@@ -16,6 +23,14 @@
 
 struct weft_qp;
 
+/* Keys are (index << 8 | low byte); the index tells regions and windows apart. */
+enum {
+	WEFT_MR_INDEX_FIRST = 1,
+	WEFT_MR_INDEX_LAST = 0x7fffff,
+	WEFT_MW_INDEX_FIRST = 0x800000,
+	WEFT_MW_INDEX_LAST = 0xffffff,
+};
+
 enum weft_mr_state {
 	WEFT_MR_FREE,  /* fast-register: no mapping; a key names it only for REG_MR */
 	WEFT_MR_VALID,
@@ -24,7 +39,8 @@ enum weft_mr_state {
 enum weft_mr_kind {
 	WEFT_MR_DMA,  /* all kernel memory; iova is a kernel address */
 	WEFT_MR_USER,
-	WEFT_MR_FAST, /* fast-register, kernel users */
+	WEFT_MR_FAST, /* fast-register, kernel users: the lookups give its view */
+	WEFT_MR_VIEW, /* one registration of a fast-register MR, or one binding of a window */
 };
 
 struct weft_mr {
@@ -42,22 +58,22 @@ struct weft_mr {
 	u8 page_shift;
 	u64 first_offset;         /* of iova in the first block */
 	struct ib_umem *umem;
-	atomic_t num_mw;          /* windows bound to it; dereg is refused while there are any */
+	atomic_t num_mw;          /* windows bound to it: dereg is refused; -1: dereg has begun */
+	spinlock_t lock;          /* fast-register: view, key; BH off */
+	struct weft_mr __rcu *view;
+	rwlock_t guard;           /* views: state; BH off, innermost */
+	u32 qpn;                  /* views of a type 2B window: the only QP that may use it */
 	struct rcu_head rcu;
 };
 
 struct weft_mw {
-	struct ib_mw ibmw;   /* rkey, type */
+	struct ib_mw ibmw;   /* type, pd */
 	struct weft_dev *dev;
-	spinlock_t lock;     /* binding; BH off */
+	spinlock_t lock;     /* all below; BH off */
 	u32 key;
-	bool valid;          /* bound */
-	int access;
-	u64 addr;
-	u64 length;
-	u32 mr_key;          /* of the MR below */
-	struct weft_mr *mr;  /* counted in mr->num_mw */
-	u32 qpn;             /* type 2B: the only QP that may use it */
+	bool gone;           /* dealloc has begun */
+	struct weft_mr *mr;  /* bound to it, counted in mr->num_mw; NULL: not bound */
+	struct weft_mr __rcu *view; /* what the key names while bound */
 };
 
 static inline struct weft_mr *weft_from_ibmr(struct ib_mr *ibmr)
@@ -74,37 +90,58 @@ static inline struct weft_mw *weft_from_ibmw(struct ib_mw *ibmw)
 
 /*
  * MR that @lkey names in @pd if it grants @access (IB_ACCESS_LOCAL_WRITE, or 0 for reading) to
- * [@addr, @addr + @len). NULL: it does not. Bounds are overflow-safe; @len 0 always fits a valid key.
+ * [@addr, @addr + @len). NULL: it does not. Bounds are overflow-safe; @len 0 always fits a valid
+ * key.
  */
 struct weft_mr *weft_lkey_find(struct ib_pd *pd, u32 lkey, u64 addr, u64 len, int access);
 
 /*
- * MR behind @rkey (an MR, or a window bound to one) if it grants the IB_ACCESS_REMOTE_* bits of @access
- * to [@addr, @addr + @len) for a packet to @qp. NULL: a remote access error.
+ * MR behind @rkey (an MR, or a window bound to one) if it grants the IB_ACCESS_REMOTE_* bits of
+ * @access to [@addr, @addr + @len) for a packet to @qp. NULL: a remote access error.
  */
 struct weft_mr *weft_rkey_find(struct weft_qp *qp, u32 rkey, u64 addr, u64 len, int access);
 
-/* Kernel address of @addr, and in @got how many bytes (≤ @want, ≥ 1) are contiguous there. In bounds by contract. */
+/*
+ * Kernel address of @addr, and in @got how many bytes (≤ @want, ≥ 1) are contiguous there. In
+ * bounds by contract. Not for a view whose guard is not held: use the copies below.
+ */
 void *weft_mr_chunk(const struct weft_mr *mr, u64 addr, u32 want, u32 *got);
 
 void weft_mr_to_buf(const struct weft_mr *mr, u64 addr, void *buf, u32 len);
 void weft_buf_to_mr(const struct weft_mr *mr, u64 addr, const void *buf, u32 len);
 /* Payload of an skb, linear or not, from byte @offset of it. */
-void weft_skb_to_mr(const struct weft_mr *mr, u64 addr, const struct sk_buff *skb, int offset, u32 len);
+void weft_skb_to_mr(const struct weft_mr *mr, u64 addr, const struct sk_buff *skb, int offset,
+		    u32 len);
 
 /*
- * Scatter/gather lists: @len bytes that begin @offset bytes into the list. -EFAULT: a key, access or bounds
- * violation (some bytes may have been copied); -EMSGSIZE: the list is shorter.
+ * Scatter/gather lists: @len bytes that begin @offset bytes into the list. -EFAULT: a key, access
+ * or bounds violation (some bytes may have been copied); -EMSGSIZE: the list is shorter.
  */
-int weft_sge_to_buf(struct ib_pd *pd, const struct ib_sge *sge, int num_sge, u32 offset, void *buf, u32 len);
+int weft_sge_to_buf(struct ib_pd *pd, const struct ib_sge *sge, int num_sge, u32 offset, void *buf,
+		    u32 len);
 int weft_skb_to_sge(struct ib_pd *pd, const struct ib_sge *sge, int num_sge, u32 offset,
 		    const struct sk_buff *skb, int skb_offset, u32 len);
-int weft_buf_to_sge(struct ib_pd *pd, const struct ib_sge *sge, int num_sge, u32 offset, const void *buf, u32 len);
+int weft_buf_to_sge(struct ib_pd *pd, const struct ib_sge *sge, int num_sge, u32 offset,
+		    const void *buf, u32 len);
 
-/* Atomics on 8 aligned bytes; other processes' view included (cmpxchg on the page). @orig: value before, host order. */
+/*
+ * Atomics on 8 aligned bytes; other processes' view included (cmpxchg on the page). @orig: value
+ * before, host order. -EINVAL: not aligned; -EFAULT: the view has just ended.
+ */
 int weft_mr_compare_swap(const struct weft_mr *mr, u64 addr, u64 compare, u64 swap, u64 *orig);
 int weft_mr_fetch_add(const struct weft_mr *mr, u64 addr, u64 add, u64 *orig);
 int weft_mr_atomic_write(const struct weft_mr *mr, u64 addr, u64 value_le_bytes);
+
+/* --- for mr.c, mr_copy.c and mw.c --- */
+/* Is [@addr, @addr + @len) inside the MR? */
+bool weft_mr_covers(const struct weft_mr *mr, u64 addr, u64 len);
+/* The valid MR, or view of a fast-register MR, that @key names in @dev; else NULL. Under RCU. */
+struct weft_mr *weft_mr_load(struct weft_dev *dev, u32 key);
+/* No copy goes through the view after this. BH off. */
+void weft_mr_view_end(struct weft_mr *view);
+int weft_mw_invalidate(struct weft_qp *qp, u32 rkey);
+/* Index of a new key, from a cyclic allocator that starts anywhere, with a random low byte. */
+int weft_key_alloc(struct xarray *xa, u32 *next, u32 first, u32 last, void *object, u32 *key);
 
 /* --- work requests; from the requester or responder, BH off --- */
 /* REG_MR: make @mr valid with @key and @access. -EINVAL: wrong state, kind or key. */
@@ -116,12 +153,14 @@ int weft_key_remote_invalidate(struct weft_qp *qp, u32 rkey);
 
 struct weft_mw_bind {
 	u32 mw_rkey;  /* window's current key */
-	u32 new_rkey; /* type 2: key after the bind (its low byte is the user's); type 1: chosen by the caller */
+	/* type 2: key after the bind (its low byte is the user's); type 1: chosen by the caller */
+	u32 new_rkey;
 	u32 mr_lkey;
 	u64 addr;
 	u64 length;   /* 0: unbind (type 1) */
 	int access;
 };
+
 int weft_mw_bind(struct weft_qp *qp, const struct weft_mw_bind *bind);
 
 /* --- verbs --- */
@@ -129,7 +168,8 @@ struct ib_mr *weft_get_dma_mr(struct ib_pd *pd, int access);
 struct ib_mr *weft_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 iova, int access,
 			       struct ib_udata *udata);
 struct ib_mr *weft_alloc_mr(struct ib_pd *pd, enum ib_mr_type type, u32 max_num_sg);
-int weft_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents, unsigned int *sg_offset);
+int weft_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
+		   unsigned int *sg_offset);
 int weft_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata);
 int weft_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
 int weft_dealloc_mw(struct ib_mw *ibmw);

@@ -23,13 +23,16 @@ struct weft_rq {
 	bool is_user;
 };
 
-/* @udata info: where mmap data goes, NULL for kernel users. */
+/* @info: where mmap data goes, NULL for kernel users. */
 int weft_rq_init(struct weft_rq *rq, struct ib_ucontext *ucontext, u32 max_wr, u32 max_sge,
 		 struct mminfo __user *info);
 void weft_rq_uninit(struct weft_rq *rq);
 /* Kernel users' post_recv. -EINVAL, -ENOMEM (full). */
 int weft_rq_post(struct weft_rq *rq, const struct ib_recv_wr *wr);
-/* Take the oldest WQE. -ENOENT: none; -EINVAL: the slot's content is not a valid WQE (it is consumed). */
+/*
+ * Take the oldest WQE. -ENOENT: none; -EINVAL: the slot's content is not a valid WQE (it is
+ * consumed).
+ */
 int weft_rq_pop(struct weft_rq *rq, struct weft_rwqe *out);
 
 struct weft_srq {
@@ -37,7 +40,6 @@ struct weft_srq {
 	struct weft_rq rq;
 	u32 num;
 	u32 limit; /* armed limit, 0: none; rq.consumer_lock */
-	bool error;
 	struct work_struct limit_work; /* IB_EVENT_SRQ_LIMIT_REACHED from process context */
 };
 
@@ -54,6 +56,7 @@ int weft_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_srq_
 		    struct ib_udata *udata);
 int weft_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr);
 int weft_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
-int weft_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad);
+int weft_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
+		       const struct ib_recv_wr **bad);
 
 #endif
