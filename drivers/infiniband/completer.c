@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Completer: acknowledgements, READ responses and timeouts move the requester on or back.
+ * Completer: acknowledgments, READ responses and timeouts move the requester on or back.
  *
- * weft_comp_step() of the core says what a response means for the oldest request; this file does it.
- * All under req.lock. Acknowledgements do not touch the ACK timer: when it fires before its time it sleeps for
- * the rest.
+ * weft_comp_step() of the core says what a response means for the oldest request; this file does
+ * it. All under req.lock. Acknowledgments do not touch the ACK timer: when it fires before its time
+ * it sleeps for the rest.
  */
 #include <linux/ktime.h>
 #include <weft/ack.h>
@@ -41,9 +41,11 @@ static void weft_comp_success(struct weft_qp *qp, struct weft_swqe *wqe)
 static void weft_comp_read(struct weft_qp *qp, struct weft_swqe *wqe, const struct sk_buff *skb,
 			   const struct weft_pkt *pkt, bool last)
 {
-	u32 offset = weft_req_offset_of_psn(wqe->wr, wqe->first_psn, pkt->psn, qp->mtu, wqe->length);
+	u32 offset = weft_req_offset_of_psn(wqe->wr, wqe->first_psn, pkt->psn, qp->mtu,
+					    wqe->length);
 
-	if (weft_skb_to_sge(qp->ibqp.pd, wqe->sge, wqe->num_sge, offset, skb, pkt->hdr_len, pkt->payload_len))
+	if (weft_skb_to_sge(qp->ibqp.pd, wqe->sge, wqe->num_sge, offset, skb, pkt->hdr_len,
+			    pkt->payload_len))
 		return weft_comp_end(wqe, IB_WC_LOC_PROT_ERR);
 	wqe->resp_psn = weft_psn_add(pkt->psn, 1);
 	if (last)
@@ -63,7 +65,8 @@ static void weft_comp_atomic(struct weft_qp *qp, struct weft_swqe *wqe, const st
 	weft_comp_success(qp, wqe);
 }
 
-static void weft_comp_retry(struct weft_qp *qp, struct weft_swqe *wqe, const struct weft_comp_result *res)
+static void weft_comp_retry(struct weft_qp *qp, struct weft_swqe *wqe,
+			    const struct weft_comp_result *res)
 {
 	struct weft_req *req = &qp->req;
 
@@ -87,7 +90,8 @@ static void weft_comp_retry(struct weft_qp *qp, struct weft_swqe *wqe, const str
 	weft_requester_rewind(qp, res->resume_psn);
 }
 
-static void weft_comp_rnr(struct weft_qp *qp, struct weft_swqe *wqe, const struct weft_comp_result *res)
+static void weft_comp_rnr(struct weft_qp *qp, struct weft_swqe *wqe,
+			  const struct weft_comp_result *res)
 {
 	struct weft_req *req = &qp->req;
 
@@ -103,7 +107,8 @@ static void weft_comp_rnr(struct weft_qp *qp, struct weft_swqe *wqe, const struc
 		req->rnr_retries--;
 	req->rnr_wait = true;
 	weft_requester_rewind(qp, res->resume_psn);
-	hrtimer_start(&req->rnr_timer, ns_to_ktime(weft_rnr_timer_ns(res->rnr_code)), HRTIMER_MODE_REL_SOFT);
+	hrtimer_start(&req->rnr_timer, ns_to_ktime(weft_rnr_timer_ns(res->rnr_code)),
+		      HRTIMER_MODE_REL_SOFT);
 }
 
 static enum ib_wc_status weft_nak_status(enum weft_nak_code nak)
@@ -203,7 +208,8 @@ static void weft_comp_count(struct weft_qp *qp, const struct weft_pkt *pkt)
 	}
 }
 
-void weft_completer_receive(struct weft_qp *qp, const struct sk_buff *skb, const struct weft_pkt *pkt)
+void weft_completer_receive(struct weft_qp *qp, const struct sk_buff *skb,
+			    const struct weft_pkt *pkt)
 {
 	struct weft_swqe *wqe;
 	bool failed = false;

@@ -2,8 +2,8 @@
 /*
  * Datagrams: what arrives for a UD QP or the GSI QP becomes a receive completion.
  *
- * The first 40 bytes of the receive buffer are the GRH's place; for RoCEv2 they hold the IPv6 header, or 20
- * unused bytes and the IPv4 header.
+ * The first 40 bytes of the receive buffer are the GRH's place; for RoCEv2 they hold the IPv6
+ * header, or 20 unused bytes and the IPv4 header.
  */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
@@ -14,18 +14,21 @@
 enum { WEFT_GRH_LEN = 40 };
 BUILD_BUG_ON_SIZE(struct ib_grh, 40);
 
-static int weft_grh_place(struct weft_qp *qp, const struct weft_rwqe *rwqe, const struct sk_buff *skb)
+static int weft_grh_place(struct weft_qp *qp, const struct weft_rwqe *rwqe,
+			  const struct sk_buff *skb)
 {
 	const struct weft_rx_cb *cb = WEFT_RX_CB(skb);
 	u8 grh[WEFT_GRH_LEN] = {};
-	size_t len = min_t(size_t, cb->ip_len, cb->v6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr));
+	size_t len = min_t(size_t, cb->ip_len,
+			   cb->v6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr));
 
 	memcpy(grh + sizeof(grh) - len, skb->head + cb->ip_offset, len);
 	return weft_buf_to_sge(qp->ibqp.pd, rwqe->sge, rwqe->num_sge, 0, grh, sizeof(grh));
 }
 
-static void weft_datagram_complete(struct weft_qp *qp, const struct weft_rwqe *rwqe, const struct sk_buff *skb,
-				   const struct weft_pkt *pkt, enum ib_wc_status status)
+static void weft_datagram_complete(struct weft_qp *qp, const struct weft_rwqe *rwqe,
+				   const struct sk_buff *skb, const struct weft_pkt *pkt,
+				   enum ib_wc_status status)
 {
 	struct ib_wc wc = {
 		.wr_id = rwqe->wr_id,
@@ -55,7 +58,8 @@ static void weft_datagram_complete(struct weft_qp *qp, const struct weft_rwqe *r
 		qp->resp.broken = true;
 }
 
-static void weft_datagram_take(struct weft_qp *qp, const struct sk_buff *skb, const struct weft_pkt *pkt)
+static void weft_datagram_take(struct weft_qp *qp, const struct sk_buff *skb,
+			       const struct weft_pkt *pkt)
 {
 	struct weft_rwqe *rwqe = &qp->resp.rwqe;
 	enum ib_wc_status status = IB_WC_SUCCESS;
@@ -72,14 +76,15 @@ static void weft_datagram_take(struct weft_qp *qp, const struct sk_buff *skb, co
 	} else if ((u64)WEFT_GRH_LEN + pkt->payload_len > rwqe->length) {
 		status = IB_WC_LOC_LEN_ERR;
 	} else if (weft_grh_place(qp, rwqe, skb) ||
-		   weft_skb_to_sge(qp->ibqp.pd, rwqe->sge, rwqe->num_sge, WEFT_GRH_LEN, skb, pkt->hdr_len,
-				   pkt->payload_len)) {
+		   weft_skb_to_sge(qp->ibqp.pd, rwqe->sge, rwqe->num_sge, WEFT_GRH_LEN, skb,
+				   pkt->hdr_len, pkt->payload_len)) {
 		status = IB_WC_LOC_PROT_ERR;
 	}
 	weft_datagram_complete(qp, rwqe, skb, pkt, status);
 }
 
-void weft_datagram_receive(struct weft_qp *qp, const struct sk_buff *skb, const struct weft_pkt *pkt)
+void weft_datagram_receive(struct weft_qp *qp, const struct sk_buff *skb,
+			   const struct weft_pkt *pkt)
 {
 	bool broken = false;
 

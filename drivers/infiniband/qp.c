@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Queue pairs: creation and destruction, service, the error state and its flush, asynchronous events. */
+/*
+ * Queue pairs: creation and destruction, service, the error state and its flush, asynchronous
+ * events.
+ */
 #include <linux/slab.h>
 #include <rdma/uverbs_ioctl.h>
 
@@ -195,7 +198,8 @@ static u8 weft_qp_transport(enum ib_qp_type type)
 	}
 }
 
-static void weft_qp_init_fields(struct weft_qp *qp, struct weft_dev *dev, const struct ib_qp_init_attr *init)
+static void weft_qp_init_fields(struct weft_qp *qp, struct weft_dev *dev,
+				const struct ib_qp_init_attr *init)
 {
 	struct net_device *netdev = weft_dev_get_netdev(dev);
 
@@ -223,8 +227,8 @@ static void weft_qp_init_fields(struct weft_qp *qp, struct weft_dev *dev, const 
 	INIT_WORK(&qp->event_work, weft_qp_event_work);
 }
 
-static int weft_qp_init_queues(struct weft_qp *qp, struct ib_qp_init_attr *init, struct ib_ucontext *ucontext,
-			       struct rxe_create_qp_resp __user *resp)
+static int weft_qp_init_queues(struct weft_qp *qp, struct ib_qp_init_attr *init,
+			       struct ib_ucontext *ucontext, struct rxe_create_qp_resp __user *resp)
 {
 	int err;
 

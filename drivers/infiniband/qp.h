@@ -2,16 +2,17 @@
 /*
  * Queue pairs. Three parts with a lock each:
  *
- *   sq    the posted work requests, copied once into kernel memory            post_lock (kernel users)
- *   req   requester and completer: what is sent, acknowledged, timed          req.lock
- *   resp  responder: what is expected, executed, answered                     resp.lock
+ *   sq    the posted work requests, copied once into kernel memory       post_lock (kernel users)
+ *   req   requester and completer: what is sent, acknowledged, timed     req.lock
+ *   resp  responder: what is expected, executed, answered                resp.lock
  *
- * Order: req.lock before resp.lock (only modify and the error flush take both); both are BH-off spinlocks
- * and are never held over a transmit that could come back into the same QP: looped packets are queued.
+ * Order: req.lock before resp.lock (only modify and the error flush take both); both are BH-off
+ * spinlocks and are never held over a transmit that could come back into the same QP: looped
+ * packets are queued.
  *
- * Lifetime: weft_qp is looked up by QPN under RCU; whoever keeps it past the read-side section takes a
- * reference. destroy removes the QPN, waits for the references and a grace period, then lets ib_core free it.
- * skbs in flight refer to a weft_tx_flow, not to the QP (tx.h).
+ * Lifetime: weft_qp is looked up by QPN under RCU; whoever keeps it past the read-side section
+ * takes a reference. destroy removes the QPN, waits for the references and a grace period, then
+ * lets ib_core free it. skbs in flight refer to a weft_tx_flow, not to the QP (tx.h).
  */
 #ifndef WEFT_QP_H
 #define WEFT_QP_H
@@ -37,7 +38,9 @@ enum weft_local_op {
 	WEFT_LOCAL_BIND_MW,
 };
 
-/* A send work request: the kernel's own copy. Nothing of the user's ring is read after the fetch. */
+/*
+ * A send work request: the kernel's own copy. Nothing of the user's ring is read after the fetch.
+ */
 struct weft_swqe {
 	u64 wr_id;
 	enum ib_wr_opcode opcode;
@@ -72,7 +75,8 @@ struct weft_swqe {
 	u32 resp_psn;     /* READ: next response expected */
 	u32 offset;       /* bytes sent */
 	enum ib_wc_status status;
-	bool started;     /* PSNs are assigned (a local operation: it was executed, and is not again) */
+	/* PSNs are assigned (a local operation: it was executed, and is not again) */
+	bool started;
 	bool rd_atomic;   /* holds one of the initiator's READ/atomic credits */
 	bool done;        /* complete with @status when it is the oldest */
 
@@ -93,19 +97,21 @@ struct weft_sq {
 	u32 max_sge;
 	u32 max_inline;
 	spinlock_t post_lock;    /* kernel users' post_send: producer; interrupts off */
-	u32 producer;            /* free running; written under post_lock (kernel users) or req.lock (users) */
+	/* free running; written under post_lock (kernel users) or req.lock (users) */
+	u32 producer;
 };
 
 /* Free-running indices: tail <= cur <= sq.producer. */
 struct weft_req {
-	spinlock_t lock;
+	spinlock_t lock;         /* this struct, the WQEs' progress, qp->state with resp.lock; BH off */
 	u32 psn;                 /* PSN that the next new request begins at */
 	u32 max_psn;             /* furthest PSN ever sent + 1: a packet before it is a resend */
 	u32 una;                 /* oldest PSN that is not acknowledged */
 	u32 tail;                /* oldest WQE that is not complete */
 	u32 cur;                 /* WQE that is being sent */
 	u32 rd_atomic;           /* READs and atomics in flight */
-	u32 implied_psn;         /* READ response gap that was already acted on, while implied_valid */
+	/* READ response gap that was already acted on, while implied_valid */
+	u32 implied_psn;
 	bool implied_valid;
 	bool rnr_wait;           /* the RNR timer runs: send nothing */
 	bool drained;            /* SQD: the event was given */
@@ -130,8 +136,8 @@ enum weft_res_kind {
 };
 
 /*
- * Responder resource: a READ, atomic or ATOMIC_WRITE that was taken. Responses are sent from here, in ring
- * order, and sent again when a duplicate comes.
+ * Responder resource: a READ, atomic or ATOMIC_WRITE that was taken. Responses are sent from
+ * here, in ring order, and sent again when a duplicate comes.
  */
 struct weft_res {
 	enum weft_res_kind kind;
@@ -148,7 +154,7 @@ struct weft_res {
 };
 
 struct weft_resp {
-	spinlock_t lock;
+	spinlock_t lock;         /* this struct, qp->state with req.lock; BH off, inside req.lock */
 	struct weft_resp_state st;
 
 	/* open message */
@@ -163,7 +169,7 @@ struct weft_resp {
 	u32 res_head;            /* slot that the next one takes */
 	u32 res_todo;            /* how many have responses to send */
 
-	bool ack_pending;        /* an acknowledgement goes out behind the responses above */
+	bool ack_pending;        /* an acknowledgment goes out behind the responses above */
 	bool broken;             /* an error was answered: takes nothing more */
 	bool comm_est;           /* RTR: the peer has spoken, the event was given */
 	u32 ack_psn;
@@ -198,7 +204,8 @@ struct weft_qp {
 
 	/* service by the receive queue's NAPI, rx.c */
 	struct list_head service_node;   /* in weft_rxq.qps; rxq->qp_lock */
-	unsigned int service_queue;      /* index of the queue; fixed at creation, mod the number of queues */
+	/* index of the queue; fixed at creation, mod the number of queues */
+	unsigned int service_queue;
 	bool service_queued;             /* rxq->qp_lock */
 	bool service_dead;               /* rxq->qp_lock: unscheduled for good */
 
@@ -234,9 +241,15 @@ static inline void weft_qp_put(struct weft_qp *qp)
 }
 
 /* --- data path entries, BH off --- */
-/* A packet from rx.c: validate, find the QP, hand to responder or completer. Consumes the skb. receive.c */
+/*
+ * A packet from rx.c: validate, find the QP, hand to responder or completer. Consumes the skb.
+ * receive.c
+ */
 void weft_receive(struct weft_dev *dev, struct sk_buff *skb);
-/* Service that weft_qp_schedule() asked for: timers, sends, READ responses. True: there is more to do. */
+/*
+ * Service that weft_qp_schedule() asked for: timers, sends, READ responses. True: there is more
+ * to do.
+ */
 bool weft_qp_service(struct weft_qp *qp);
 
 /*
@@ -245,25 +258,34 @@ bool weft_qp_service(struct weft_qp *qp);
 bool weft_requester_run(struct weft_qp *qp, int budget);
 /* Send again from @psn on. req.lock. */
 void weft_requester_rewind(struct weft_qp *qp, u32 psn);
-/* Complete WQEs that are done, oldest first. req.lock. False: one failed, the QP must go to the error state. */
+/*
+ * Complete WQEs that are done, oldest first. req.lock. False: one failed, the QP must go to the
+ * error state.
+ */
 bool weft_requester_reap(struct weft_qp *qp);
 
 /* completer.c; do not consume the skb */
-void weft_completer_receive(struct weft_qp *qp, const struct sk_buff *skb, const struct weft_pkt *pkt);
+void weft_completer_receive(struct weft_qp *qp, const struct sk_buff *skb,
+			    const struct weft_pkt *pkt);
 /* The ACK timer fired. */
 void weft_completer_timeout(struct weft_qp *qp);
 
 /* responder.c; do not consume the skb */
-void weft_responder_receive(struct weft_qp *qp, const struct sk_buff *skb, const struct weft_pkt *pkt);
-/* resource.c: send READ responses, atomic answers and the pending ACK. True: the budget ended it. */
+void weft_responder_receive(struct weft_qp *qp, const struct sk_buff *skb,
+			    const struct weft_pkt *pkt);
+/*
+ * resource.c: send READ responses, atomic answers and the pending ACK. True: the budget ended it.
+ */
 bool weft_responder_run(struct weft_qp *qp, int budget);
 /* resource.c: remember a READ or atomic (new), answer a duplicate (again). resp.lock. */
-struct weft_res *weft_res_new(struct weft_qp *qp, const struct weft_pkt *pkt, enum weft_res_kind kind);
+struct weft_res *weft_res_new(struct weft_qp *qp, const struct weft_pkt *pkt,
+			      enum weft_res_kind kind);
 void weft_res_again(struct weft_qp *qp, const struct weft_pkt *pkt);
 /* resource.c: ACK or NAK, now. resp.lock. */
 void weft_responder_answer(struct weft_qp *qp, u8 syndrome, u32 psn);
 /* datagram.c */
-void weft_datagram_receive(struct weft_qp *qp, const struct sk_buff *skb, const struct weft_pkt *pkt);
+void weft_datagram_receive(struct weft_qp *qp, const struct sk_buff *skb,
+			   const struct weft_pkt *pkt);
 
 /* --- send queue, sq.c --- */
 int weft_sq_init(struct weft_qp *qp, const struct ib_qp_cap *cap, struct ib_ucontext *ucontext,
@@ -275,6 +297,7 @@ static inline struct weft_swqe *weft_sq_wqe(const struct weft_qp *qp, u32 index)
 {
 	return qp->sq.wqes + (size_t)(index & qp->sq.mask) * qp->sq.stride;
 }
+
 /* WQE at req.cur, fetched from the user's ring if need be. NULL: nothing is posted. req.lock. */
 struct weft_swqe *weft_sq_next(struct weft_qp *qp);
 
@@ -290,7 +313,8 @@ void weft_qp_check_mtu(struct weft_qp *qp, u32 mtu);
 /* --- verbs --- */
 int weft_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata);
 int weft_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata);
-int weft_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_qp_init_attr *init);
+int weft_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		  struct ib_qp_init_attr *init);
 int weft_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 int weft_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr, const struct ib_send_wr **bad);
 int weft_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad);

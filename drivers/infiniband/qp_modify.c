@@ -2,8 +2,8 @@
 /*
  * Queue pair attributes and state transitions.
  *
- * Everything is validated and allocated first; then the attributes change at once under both locks of the QP,
- * and what must follow (flush, reset, wake-up) comes last.
+ * Everything is validated and allocated first; then the attributes change at once under both locks
+ * of the QP, and what must follow (flush, reset, wake-up) comes last.
  */
 #include <linux/slab.h>
 
@@ -29,7 +29,9 @@ static int weft_check_path(struct weft_dev *dev, const struct ib_qp_attr *attr, 
 	limit = weft_path_mtu(READ_ONCE(netdev->mtu));
 	dev_put(netdev);
 	return attr->path_mtu >= IB_MTU_256 && attr->path_mtu <= IB_MTU_4096 &&
-	       ib_mtu_enum_to_int(attr->path_mtu) <= limit ? 0 : -EINVAL;
+			       ib_mtu_enum_to_int(attr->path_mtu) <= limit
+		       ? 0
+		       : -EINVAL;
 }
 
 static int weft_check_attr(const struct ib_qp_attr *attr, int mask)
@@ -51,7 +53,10 @@ static int weft_check_attr(const struct ib_qp_attr *attr, int mask)
 	return 0;
 }
 
-/* A new ring of responder resources takes the old one's place; *@res is then the old one. resp.lock. */
+/*
+ * A new ring of responder resources takes the old one's place; *@res is then the old one.
+ * resp.lock.
+ */
 static int weft_swap_resources(struct weft_qp *qp, struct weft_res **res, u32 size)
 {
 	if (qp->resp.res_todo)
@@ -62,7 +67,8 @@ static int weft_swap_resources(struct weft_qp *qp, struct weft_res **res, u32 si
 	return 0;
 }
 
-static void weft_set_path(struct weft_qp *qp, const struct ib_qp_attr *attr, int mask, const struct weft_av *av)
+static void weft_set_path(struct weft_qp *qp, const struct ib_qp_attr *attr, int mask,
+			  const struct weft_av *av)
 {
 	if (mask & IB_QP_AV) {
 		qp->av = *av;
@@ -181,7 +187,8 @@ static void weft_after_transition(struct weft_qp *qp, enum ib_qp_state next)
 	}
 }
 
-static int weft_modify_check(struct weft_qp *qp, struct ib_qp_attr *attr, int mask, enum ib_qp_state *next)
+static int weft_modify_check(struct weft_qp *qp, struct ib_qp_attr *attr, int mask,
+			     enum ib_qp_state *next)
 {
 	enum ib_qp_state cur = READ_ONCE(qp->state);
 	int err;
@@ -235,7 +242,8 @@ int weft_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct
 	return err;
 }
 
-int weft_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_qp_init_attr *init)
+int weft_query_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask,
+		  struct ib_qp_init_attr *init)
 {
 	struct weft_qp *qp = weft_from_ibqp(ibqp);
 

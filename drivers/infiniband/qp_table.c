@@ -2,8 +2,8 @@
 /*
  * QPN → QP for all devices of the host.
  *
- * One number space: the receive hooks find the QP, and by it the device, with one lookup. Readers are under
- * RCU; the table's xarray lock orders additions and removals.
+ * One number space: the receive hooks find the QP, and by it the device, with one lookup. Readers
+ * are under RCU; the table's xarray lock orders additions and removals.
  */
 #include <linux/random.h>
 #include <linux/xarray.h>

@@ -2,14 +2,15 @@
 /*
  * Receive path of one packet: decode, check, find the QP, hand over.
  *
- * Read upward from weft_receive(), which rx.c calls from NAPI: parse → ICRC → QP → transport, keys and
- * addresses → responder.c (requests), completer.c (responses) or datagram.c. Each way out that drops the packet
- * has a counter.
+ * Read upward from weft_receive(), which rx.c calls from NAPI: parse, ICRC, QP, transport, keys
+ * and addresses → responder.c (requests), completer.c (responses) or datagram.c. Each way out that
+ * drops the packet has a counter.
  */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/udp.h>
 #include <net/ipv6.h>
+#include <rdma/ib_mad.h>
 #include <weft/icrc.h>
 #include <weft/opcode.h>
 
@@ -49,13 +50,15 @@ static bool weft_icrc_ok(struct weft_dev *dev, const struct sk_buff *skb)
 		weft_count(dev, rx_icrc_offloaded);
 		return true;
 	}
-	crc = cb->v6 ? weft_icrc_v6(weft_crc32, ip, udp, bth) : weft_icrc_v4(weft_crc32, ip, cb->ip_len, udp, bth);
+	crc = cb->v6 ? weft_icrc_v6(weft_crc32, ip, udp, bth)
+		     : weft_icrc_v4(weft_crc32, ip, cb->ip_len, udp, bth);
 	crc = weft_crc32(crc, bth + sizeof(struct weft_bth), end - sizeof(struct weft_bth));
 	return !memcmp(&(__le32){ weft_icrc_finish(crc) }, bth + end, WEFT_ICRC_LEN);
 }
 
 /* Addresses of the packet, IPv4 as ::ffff:a.b.c.d. */
-static void weft_packet_addresses(const struct sk_buff *skb, struct in6_addr *saddr, struct in6_addr *daddr)
+static void weft_packet_addresses(const struct sk_buff *skb, struct in6_addr *saddr,
+				  struct in6_addr *daddr)
 {
 	const struct weft_rx_cb *cb = WEFT_RX_CB(skb);
 	const struct ipv6hdr *ip6 = (void *)skb->head + cb->ip_offset;
@@ -91,7 +94,8 @@ static bool weft_qkey_ok(const struct weft_qp *qp, u32 qkey)
 }
 
 /* Checks that need the QP; each failure is counted. */
-static bool weft_packet_ok(struct weft_qp *qp, const struct sk_buff *skb, const struct weft_pkt *pkt)
+static bool weft_packet_ok(struct weft_qp *qp, const struct sk_buff *skb,
+			   const struct weft_pkt *pkt)
 {
 	struct weft_dev *dev = qp->dev;
 
@@ -145,7 +149,8 @@ static void weft_deliver_mcast(struct weft_qp *qp, void *arg)
 	weft_deliver(qp, packet->skb, packet->pkt);
 }
 
-static void weft_receive_mcast(struct weft_dev *dev, const struct sk_buff *skb, const struct weft_pkt *pkt)
+static void weft_receive_mcast(struct weft_dev *dev, const struct sk_buff *skb,
+			       const struct weft_pkt *pkt)
 {
 	struct weft_mcast_packet packet = { skb, pkt };
 	struct in6_addr saddr, mgid;
@@ -154,7 +159,8 @@ static void weft_receive_mcast(struct weft_dev *dev, const struct sk_buff *skb, 
 	weft_mcast_for_each(dev, &mgid, weft_deliver_mcast, &packet);
 }
 
-static void weft_receive_qp(struct weft_dev *dev, const struct sk_buff *skb, const struct weft_pkt *pkt)
+static void weft_receive_qp(struct weft_dev *dev, const struct sk_buff *skb,
+			    const struct weft_pkt *pkt)
 {
 	struct weft_qp *qp;
 
@@ -170,7 +176,8 @@ static void weft_receive_qp(struct weft_dev *dev, const struct sk_buff *skb, con
 /* A congestion notification: BTH, 16 reserved bytes, ICRC; its opcode is of no QP's transport. */
 static bool weft_receive_cnp(struct weft_dev *dev, const struct sk_buff *skb)
 {
-	if (skb->len != sizeof(struct weft_bth) + 16 + WEFT_ICRC_LEN || skb->data[0] != WEFT_OPCODE_CNP)
+	if (skb->len != sizeof(struct weft_bth) + 16 + WEFT_ICRC_LEN ||
+	    skb->data[0] != WEFT_OPCODE_CNP)
 		return false;
 	if (weft_icrc_ok(dev, skb))
 		weft_count(dev, rx_cnp);

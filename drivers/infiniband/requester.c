@@ -2,12 +2,13 @@
 /*
  * Requester: from posted work requests to packets.
  *
- * tail ≤ cur ≤ producer: what is before cur was sent and waits for its acknowledgement (RC) or is complete;
- * the request at cur has sent wqe->offset bytes. A resend only moves cur and the offsets back: a packet's PSN
- * follows from its request's first PSN and its offset, so it is the same each time.
+ * tail <= cur <= producer: what is before cur was sent and waits for its acknowledgment (RC) or is
+ * complete; the request at cur has sent wqe->offset bytes. A resend only moves cur and the offsets
+ * back: a packet's PSN follows from its request's first PSN and its offset, so it is the same each
+ * time.
  *
- * WQEs complete strictly in order: whoever ends one marks it done, weft_requester_reap() reports the oldest
- * ones.
+ * WQEs complete strictly in order: whoever ends one marks it done, weft_requester_reap() reports
+ * the oldest ones.
  */
 #include <linux/ktime.h>
 #include <weft/ack.h>
@@ -16,9 +17,9 @@
 #include "rx.h"
 
 enum {
-	/* PSNs of SENDs and WRITEs that may be out without an acknowledgement. */
+	/* PSNs of SENDs and WRITEs that may be out without an acknowledgment. */
 	WEFT_WINDOW = 128,
-	/* Ask for an acknowledgement at least so often within a long message. */
+	/* Ask for an acknowledgment at least so often within a long message. */
 	WEFT_ACK_INTERVAL = 32,
 };
 
@@ -66,13 +67,12 @@ static bool weft_send_complete(struct weft_qp *qp, const struct weft_swqe *wqe)
 		return true;
 	if ((u32)wqe->opcode < ARRAY_SIZE(weft_wc_map))
 		wc.opcode = weft_wc_map[wqe->opcode].opcode;
-	if (wqe->status == IB_WC_SUCCESS) {
+	if (wqe->status == IB_WC_SUCCESS)
 		wc.byte_len = weft_wc_byte_len(wqe);
-	} else if (wqe->status == IB_WC_WR_FLUSH_ERR) {
+	else if (wqe->status == IB_WC_WR_FLUSH_ERR)
 		weft_count(qp->dev, flushed_wrs);
-	} else {
+	else
 		weft_count(qp->dev, req_cqe_error);
-	}
 	return !weft_cq_post(qp->scq, &wc, false);
 }
 
@@ -88,8 +88,8 @@ bool weft_requester_reap(struct weft_qp *qp)
 			break;
 		if (wqe->rd_atomic)
 			req->rd_atomic--;
-		ok = weft_send_complete(qp, wqe) && (wqe->status == IB_WC_SUCCESS ||
-						     wqe->status == IB_WC_WR_FLUSH_ERR);
+		ok = weft_send_complete(qp, wqe) &&
+		     (wqe->status == IB_WC_SUCCESS || wqe->status == IB_WC_WR_FLUSH_ERR);
 		if (req->cur == req->tail)
 			req->cur++;
 		WRITE_ONCE(req->tail, req->tail + 1);
@@ -122,7 +122,8 @@ void weft_requester_rewind(struct weft_qp *qp, u32 psn)
 			continue;
 		if (weft_psn_before(psn, wqe->first_psn))
 			psn = wqe->first_psn;
-		wqe->offset = weft_req_offset_of_psn(wqe->wr, wqe->first_psn, psn, qp->mtu, wqe->length);
+		wqe->offset = weft_req_offset_of_psn(wqe->wr, wqe->first_psn, psn, qp->mtu,
+						     wqe->length);
 		req->cur = i;
 		found = true;
 	}
@@ -146,8 +147,9 @@ static void weft_local_execute(struct weft_qp *qp, struct weft_swqe *wqe)
 		break;
 	}
 	wqe->started = true;
-	wqe->status = !err ? IB_WC_SUCCESS :
-		      wqe->local == WEFT_LOCAL_BIND_MW ? IB_WC_MW_BIND_ERR : IB_WC_LOC_QP_OP_ERR;
+	wqe->status = !err				 ? IB_WC_SUCCESS
+		      : wqe->local == WEFT_LOCAL_BIND_MW ? IB_WC_MW_BIND_ERR
+							 : IB_WC_LOC_QP_OP_ERR;
 	wqe->done = true;
 }
 
@@ -178,8 +180,8 @@ static bool weft_req_start(struct weft_qp *qp, struct weft_swqe *wqe)
 	return true;
 }
 
-static void weft_req_fill(struct weft_qp *qp, const struct weft_swqe *wqe, const struct weft_segment *seg,
-			  struct weft_pkt *pkt, u32 psn)
+static void weft_req_fill(struct weft_qp *qp, const struct weft_swqe *wqe,
+			  const struct weft_segment *seg, struct weft_pkt *pkt, u32 psn)
 {
 	memset(pkt, 0, sizeof(*pkt));
 	pkt->opcode = seg->opcode;
@@ -188,7 +190,8 @@ static void weft_req_fill(struct weft_qp *qp, const struct weft_swqe *wqe, const
 	pkt->psn = psn;
 	pkt->pkey = WEFT_PKEY_DEFAULT;
 	pkt->migreq = true;
-	pkt->solicited = seg->last && (wqe->flags & IB_SEND_SOLICITED) && (pkt->op->flags & WEFT_OP_RECV_WQE);
+	pkt->solicited = seg->last && (wqe->flags & IB_SEND_SOLICITED) &&
+			 (pkt->op->flags & WEFT_OP_RECV_WQE);
 	pkt->ackreq = qp->transport == WEFT_RC && weft_req_want_ack(seg, psn, WEFT_ACK_INTERVAL);
 	pkt->imm = wqe->imm;
 	if (pkt->op->flags & WEFT_OP_IETH)
@@ -220,7 +223,7 @@ static int weft_req_payload(struct weft_qp *qp, const struct weft_swqe *wqe, voi
 	return weft_sge_to_buf(qp->ibqp.pd, wqe->sge, wqe->num_sge, wqe->offset, to, len);
 }
 
-/* The timer is never stopped by an acknowledgement: when it fires it looks at last_progress_ns. */
+/* The timer is never stopped by an acknowledgment: when it fires it looks at last_progress_ns. */
 static void weft_ack_timer_start(struct weft_qp *qp, u32 psn)
 {
 	struct weft_req *req = &qp->req;
@@ -317,7 +320,10 @@ static bool weft_requester_loop(struct weft_qp *qp, int budget, bool *failed)
 		if (!wqe->done && wqe->local != WEFT_LOCAL_NONE)
 			weft_local_execute(qp, wqe);
 		if (wqe->done) {
-			/* Nothing goes out behind a request that fails; it completes when it is the oldest. */
+			/*
+			 * Nothing goes out behind a request that fails; it completes when it is
+			 * the oldest.
+			 */
 			if (wqe->status == IB_WC_SUCCESS)
 				req->cur++;
 			else if (req->tail != req->cur)

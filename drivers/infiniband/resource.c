@@ -2,8 +2,9 @@
 /*
  * Responder resources: READs and atomics that were taken, their answers, and answers to duplicates.
  *
- * The ring holds the last max_dest_rd_atomic of them. Answers go out in ring order, then the pending
- * acknowledgement: an ACK that overtook a READ response would tell the peer that the response was lost.
+ * The ring holds the last max_dest_rd_atomic of them. Answers go out in ring order, then the
+ * pending acknowledgment: an ACK that overtook a READ response would tell the peer that the
+ * response was lost.
  */
 #include <weft/ack.h>
 
@@ -66,7 +67,8 @@ static void weft_res_read_from(struct weft_res *res, const struct weft_pkt *pkt)
 	res->restart = true;
 }
 
-struct weft_res *weft_res_new(struct weft_qp *qp, const struct weft_pkt *pkt, enum weft_res_kind kind)
+struct weft_res *weft_res_new(struct weft_qp *qp, const struct weft_pkt *pkt,
+			      enum weft_res_kind kind)
 {
 	struct weft_resp *resp = &qp->resp;
 	struct weft_res *res;
@@ -110,8 +112,9 @@ static struct weft_res *weft_res_find(struct weft_resp *resp, enum weft_res_kind
 }
 
 /*
- * A duplicate READ may ask for the tail of the first one, under the PSNs that the tail had; its keys are checked
- * again when the bytes are read. An atomic is answered with what it was answered before.
+ * A duplicate READ may ask for the tail of the first one, under the PSNs that the tail had; its
+ * keys are checked again when the bytes are read. An atomic is answered with what it was answered
+ * before.
  */
 void weft_res_again(struct weft_qp *qp, const struct weft_pkt *pkt)
 {
@@ -159,7 +162,8 @@ static bool weft_res_send_read(struct weft_qp *qp, struct weft_res *res)
 			/* Deregistered under way. */
 			weft_count(qp->dev, resp_remote_access_errors);
 			weft_count(qp->dev, nak_sent);
-			weft_responder_answer(qp, weft_syndrome_nak(WEFT_NAK_REMOTE_ACCESS), res->cur_psn);
+			weft_responder_answer(qp, weft_syndrome_nak(WEFT_NAK_REMOTE_ACCESS),
+					      res->cur_psn);
 			weft_res_set_todo(&qp->resp, res, false);
 			qp->resp.broken = true;
 			return true;
@@ -185,7 +189,8 @@ static void weft_res_send_atomic(struct weft_qp *qp, struct weft_res *res)
 	struct weft_pkt pkt;
 
 	weft_answer_init(qp, &pkt,
-			 res->kind == WEFT_RES_ATOMIC ? WEFT_ATOMIC_ACKNOWLEDGE : WEFT_READ_RESPONSE_ONLY,
+			 res->kind == WEFT_RES_ATOMIC ? WEFT_ATOMIC_ACKNOWLEDGE
+						      : WEFT_READ_RESPONSE_ONLY,
 			 res->first_psn);
 	pkt.orig = res->orig;
 	pkt.msn = res->msn;

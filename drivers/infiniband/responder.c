@@ -2,12 +2,13 @@
 /*
  * Responder of RC and UC: executes the requests that packets carry.
  *
- * weft_resp_check() of the core says whether the packet is the expected one and well formed; here keys are
- * checked, receive WQEs taken, bytes placed. Nothing is accepted (weft_resp_accept()) before all of a
- * packet's effect has happened, so a packet that met "receiver not ready" can come again.
+ * weft_resp_check() of the core says whether the packet is the expected one and well formed; here
+ * keys are checked, receive WQEs taken, bytes placed. Nothing is accepted (weft_resp_accept())
+ * before all of a packet's effect has happened, so a packet that met "receiver not ready" can come
+ * again.
  *
- * Answers: positive acknowledgements are merged and go out with weft_responder_run() at the end of the
- * batch, behind the READ responses and atomic answers that precede them.
+ * Answers: positive acknowledgments are merged and go out with weft_responder_run() at the end of
+ * the batch, behind the READ responses and atomic answers that precede them.
  */
 #include <weft/ack.h>
 
@@ -17,7 +18,7 @@
 /* How a packet's execution ended. */
 enum weft_exec {
 	WEFT_EXEC_OK,
-	WEFT_EXEC_RNR,         /* no receive WQE */
+	WEFT_EXEC_RNR,	       /* no receive WQE */
 	WEFT_EXEC_ACCESS,      /* remote access violation */
 	WEFT_EXEC_INVALID,     /* invalid request */
 	WEFT_EXEC_OPERATIONAL, /* our own receive WQE is at fault */
@@ -42,7 +43,8 @@ static enum weft_exec weft_resp_take_rwqe(struct weft_qp *qp)
 }
 
 /* False: the CQ takes no more. */
-static bool weft_resp_complete(struct weft_qp *qp, enum ib_wc_status status, const struct weft_pkt *pkt)
+static bool weft_resp_complete(struct weft_qp *qp, enum ib_wc_status status,
+			       const struct weft_pkt *pkt)
 {
 	struct weft_resp *resp = &qp->resp;
 	struct ib_wc wc = {
@@ -70,7 +72,8 @@ static bool weft_resp_complete(struct weft_qp *qp, enum ib_wc_status status, con
 	return !weft_cq_post(qp->rcq, &wc, pkt->solicited);
 }
 
-static enum weft_exec weft_exec_send(struct weft_qp *qp, const struct sk_buff *skb, const struct weft_pkt *pkt)
+static enum weft_exec weft_exec_send(struct weft_qp *qp, const struct sk_buff *skb,
+				     const struct weft_pkt *pkt)
 {
 	struct weft_resp *resp = &qp->resp;
 	enum weft_exec ret;
@@ -82,8 +85,8 @@ static enum weft_exec weft_exec_send(struct weft_qp *qp, const struct sk_buff *s
 		return ret;
 	if ((u64)resp->offset + pkt->payload_len > resp->rwqe.length)
 		return WEFT_EXEC_INVALID;
-	if (weft_skb_to_sge(qp->ibqp.pd, resp->rwqe.sge, resp->rwqe.num_sge, resp->offset, skb, pkt->hdr_len,
-			    pkt->payload_len))
+	if (weft_skb_to_sge(qp->ibqp.pd, resp->rwqe.sge, resp->rwqe.num_sge, resp->offset, skb,
+			    pkt->hdr_len, pkt->payload_len))
 		return WEFT_EXEC_OPERATIONAL;
 	if ((pkt->op->flags & WEFT_OP_IETH) && weft_key_remote_invalidate(qp, pkt->rkey))
 		return WEFT_EXEC_ACCESS;
@@ -91,7 +94,8 @@ static enum weft_exec weft_exec_send(struct weft_qp *qp, const struct sk_buff *s
 	return WEFT_EXEC_OK;
 }
 
-static enum weft_exec weft_exec_write(struct weft_qp *qp, const struct sk_buff *skb, const struct weft_pkt *pkt)
+static enum weft_exec weft_exec_write(struct weft_qp *qp, const struct sk_buff *skb,
+				      const struct weft_pkt *pkt)
 {
 	struct weft_resp *resp = &qp->resp;
 	enum weft_exec ret;
@@ -105,7 +109,8 @@ static enum weft_exec weft_exec_write(struct weft_qp *qp, const struct sk_buff *
 		rkey = pkt->rkey;
 		offset = 0;
 		/* The whole range is checked before the first byte is placed. */
-		if (pkt->dmalen && !weft_rkey_find(qp, rkey, va, pkt->dmalen, IB_ACCESS_REMOTE_WRITE))
+		if (pkt->dmalen &&
+		    !weft_rkey_find(qp, rkey, va, pkt->dmalen, IB_ACCESS_REMOTE_WRITE))
 			return WEFT_EXEC_ACCESS;
 	}
 	if (pkt->op->flags & WEFT_OP_RECV_WQE) {
@@ -133,7 +138,8 @@ static enum weft_exec weft_exec_read(struct weft_qp *qp, const struct weft_pkt *
 
 	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_READ))
 		return WEFT_EXEC_INVALID;
-	if (pkt->dmalen && !weft_rkey_find(qp, pkt->rkey, pkt->va, pkt->dmalen, IB_ACCESS_REMOTE_READ))
+	if (pkt->dmalen &&
+	    !weft_rkey_find(qp, pkt->rkey, pkt->va, pkt->dmalen, IB_ACCESS_REMOTE_READ))
 		return WEFT_EXEC_ACCESS;
 	res = weft_res_new(qp, pkt, WEFT_RES_READ);
 	return res ? WEFT_EXEC_OK : WEFT_EXEC_INVALID;
@@ -177,7 +183,8 @@ static enum weft_exec weft_exec_atomic_write(struct weft_qp *qp, const struct sk
 	return weft_mr_atomic_write(mr, pkt->va, value) ? WEFT_EXEC_INVALID : WEFT_EXEC_OK;
 }
 
-static enum weft_exec weft_resp_execute(struct weft_qp *qp, const struct sk_buff *skb, const struct weft_pkt *pkt)
+static enum weft_exec weft_resp_execute(struct weft_qp *qp, const struct sk_buff *skb,
+					const struct weft_pkt *pkt)
 {
 	u32 flags = pkt->op->flags;
 
@@ -186,8 +193,9 @@ static enum weft_exec weft_resp_execute(struct weft_qp *qp, const struct sk_buff
 	if (flags & WEFT_OP_ATOMIC_WRITE)
 		return weft_exec_atomic_write(qp, skb, pkt);
 	if (flags & WEFT_OP_WRITE)
-		return qp->attr.qp_access_flags & IB_ACCESS_REMOTE_WRITE ? weft_exec_write(qp, skb, pkt) :
-									   WEFT_EXEC_INVALID;
+		return qp->attr.qp_access_flags & IB_ACCESS_REMOTE_WRITE
+			       ? weft_exec_write(qp, skb, pkt)
+			       : WEFT_EXEC_INVALID;
 	if (flags & WEFT_OP_READ)
 		return weft_exec_read(qp, pkt);
 	return weft_exec_atomic(qp, pkt);
@@ -207,7 +215,10 @@ static void weft_resp_ack(struct weft_qp *qp, u32 psn)
 	qp->resp.ack_psn = psn;
 }
 
-/* The peer's request or our receive WQE is at fault: answer, complete the WQE, and the QP is over. */
+/*
+ * The peer's request or our receive WQE is at fault: answer, complete the WQE, and the QP is
+ * over.
+ */
 static void weft_resp_fail(struct weft_qp *qp, enum weft_exec ret, const struct weft_pkt *pkt)
 {
 	enum ib_wc_status status = IB_WC_LOC_QP_OP_ERR;
@@ -251,7 +262,10 @@ static void weft_resp_not_ready(struct weft_qp *qp)
 		return;
 	}
 	weft_count(qp->dev, rnr_nak_sent);
-	/* What follows in flight is out of sequence; no NAK for it until the expected one comes again. */
+	/*
+	 * What follows in flight is out of sequence; no NAK for it until the expected one comes
+	 * again.
+	 */
 	qp->resp.st.nak_pending = true;
 	weft_responder_answer(qp, weft_syndrome_rnr(qp->attr.min_rnr_timer), qp->resp.st.epsn);
 }
@@ -264,7 +278,8 @@ static void weft_resp_done(struct weft_qp *qp, const struct weft_pkt *pkt)
 		if (!weft_resp_complete(qp, IB_WC_SUCCESS, pkt))
 			qp->resp.broken = true;
 	}
-	if (qp->transport == WEFT_RC && pkt->ackreq && pkt->op->flags & (WEFT_OP_SEND | WEFT_OP_WRITE) &&
+	if (qp->transport == WEFT_RC && pkt->ackreq &&
+	    pkt->op->flags & (WEFT_OP_SEND | WEFT_OP_WRITE) &&
 	    !(pkt->op->flags & WEFT_OP_ATOMIC_WRITE))
 		weft_resp_ack(qp, pkt->psn);
 }
@@ -278,7 +293,8 @@ static void weft_resp_duplicate(struct weft_qp *qp, const struct weft_pkt *pkt)
 		weft_resp_ack(qp, weft_psn_add(qp->resp.st.epsn, WEFT_PSN_MASK));
 }
 
-static void weft_resp_take(struct weft_qp *qp, const struct sk_buff *skb, const struct weft_pkt *pkt)
+static void weft_resp_take(struct weft_qp *qp, const struct sk_buff *skb,
+			   const struct weft_pkt *pkt)
 {
 	enum weft_exec ret = weft_resp_execute(qp, skb, pkt);
 
@@ -292,7 +308,8 @@ static void weft_resp_take(struct weft_qp *qp, const struct sk_buff *skb, const 
 		weft_resp_fail(qp, ret, pkt);
 }
 
-void weft_responder_receive(struct weft_qp *qp, const struct sk_buff *skb, const struct weft_pkt *pkt)
+void weft_responder_receive(struct weft_qp *qp, const struct sk_buff *skb,
+			    const struct weft_pkt *pkt)
 {
 	struct weft_resp_result res;
 	bool broken;

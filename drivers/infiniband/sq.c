@@ -2,9 +2,9 @@
 /*
  * Send queue: from a posted work request to the kernel's own copy of it.
  *
- * Users write struct rxe_send_wqe into a ring that they share with us and may change at any time. A slot is
- * copied once, field by field, validated, and never looked at again. Kernel users' requests are put straight
- * into the copy's place.
+ * Users write struct rxe_send_wqe into a ring that they share with us and may change at any time. A
+ * slot is copied once, field by field, validated, and never looked at again. Kernel users' requests
+ * are put straight into the copy's place.
  */
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
@@ -92,7 +92,8 @@ static void weft_swqe_set_length(struct weft_qp *qp, struct weft_swqe *wqe, u64 
 		weft_swqe_refuse(wqe, IB_WC_LOC_LEN_ERR);
 }
 
-static void weft_fetch_payload(struct weft_qp *qp, struct weft_swqe *wqe, const struct rxe_send_wqe *slot)
+static void weft_fetch_payload(struct weft_qp *qp, struct weft_swqe *wqe,
+			       const struct rxe_send_wqe *slot)
 {
 	const struct rxe_dma_info *dma = &slot->dma;
 	u32 num_sge = READ_ONCE(dma->num_sge);
@@ -168,7 +169,8 @@ static void weft_sq_fetch(struct weft_qp *qp)
 	const struct rxe_send_wqe *slot = weft_ring_slot(sq->ring, sq->fetch);
 	u32 ex = READ_ONCE(slot->wr.ex.invalidate_rkey);
 
-	weft_swqe_begin(wqe, READ_ONCE(slot->wr.wr_id), READ_ONCE(slot->wr.opcode), READ_ONCE(slot->wr.send_flags));
+	weft_swqe_begin(wqe, READ_ONCE(slot->wr.wr_id), READ_ONCE(slot->wr.opcode),
+			READ_ONCE(slot->wr.send_flags));
 	wqe->imm = (__force __be32)ex;
 	wqe->inv_rkey = ex;
 	sq->fetch = (sq->fetch + 1) & sq->ring->mask;
@@ -233,7 +235,8 @@ static int weft_post_payload(struct weft_qp *qp, struct weft_swqe *wqe, const st
 	if (length > qp->sq.max_inline)
 		return -EINVAL;
 	for (i = 0; i < wr->num_sge; i++) {
-		memcpy(wqe->inline_data + offset, (void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
+		memcpy(wqe->inline_data + offset, (void *)(uintptr_t)wr->sg_list[i].addr,
+		       wr->sg_list[i].length);
 		offset += wr->sg_list[i].length;
 	}
 	return 0;
@@ -266,7 +269,8 @@ static void weft_post_rdma(struct weft_swqe *wqe, const struct ib_send_wr *wr)
 		wqe->compare_add = atomic_wr(wr)->compare_add;
 		wqe->swap = atomic_wr(wr)->swap;
 		wqe->rkey = atomic_wr(wr)->rkey;
-	} else if (wqe->wr != WEFT_WR_SEND && wqe->wr != WEFT_WR_SEND_IMM && wqe->wr != WEFT_WR_SEND_INV) {
+	} else if (wqe->wr != WEFT_WR_SEND && wqe->wr != WEFT_WR_SEND_IMM &&
+		   wqe->wr != WEFT_WR_SEND_INV) {
 		wqe->remote_addr = rdma_wr(wr)->remote_addr;
 		wqe->rkey = rdma_wr(wr)->rkey;
 	}
@@ -361,7 +365,8 @@ int weft_sq_init(struct weft_qp *qp, const struct ib_qp_cap *cap, struct ib_ucon
 	spin_lock_init(&sq->post_lock);
 
 	if (ucontext) {
-		sq->ring = weft_ring_alloc(ucontext, &num, sizeof(struct rxe_send_wqe) + area, info);
+		sq->ring = weft_ring_alloc(ucontext, &num, sizeof(struct rxe_send_wqe) + area,
+					   info);
 		if (IS_ERR(sq->ring)) {
 			int err = PTR_ERR(sq->ring);
 
@@ -395,6 +400,7 @@ void weft_sq_reset(struct weft_qp *qp)
 		return;
 	sq->fetch = READ_ONCE(sq->ring->buf->producer_index) & sq->ring->mask;
 	sq->ring->index = sq->fetch;
+	/* Pairs with the acquire of the user's post: the slots are free. */
 	smp_store_release(&sq->ring->buf->consumer_index, sq->fetch);
 }
 

@@ -2,9 +2,10 @@
 /*
  * Transmit path of one packet: headers, ICRC, route, out.
  *
- * weft_tx_send() takes one of two ways. The wire: through the IP stack, with a complete ICRC. The same host,
- * when the destination is a link's own address and nobody taps: straight into that link's receive queue, the
- * same bytes but for the ICRC, which only a wire needs (`icrc always` computes and checks it all the same).
+ * weft_tx_send() takes one of two ways. The wire: through the IP stack, with a complete ICRC. The
+ * same host, when the destination is a link's own address and nobody taps: straight into that
+ * link's receive queue, the same bytes but for the ICRC, which only a wire needs (`icrc always`
+ * computes and checks it all the same).
  *
  * skb->destructor gives the flow its credit back wherever the skb ends, also after the QP is gone.
  */
@@ -32,7 +33,10 @@
 static atomic_t weft_skbs_out = ATOMIC_INIT(0);
 static DECLARE_WAIT_QUEUE_HEAD(weft_skbs_none);
 
-enum { WEFT_TX_HEADROOM = LL_MAX_HEADER + sizeof(struct ipv6hdr) + sizeof(struct udphdr) + WEFT_HDR_MAX };
+enum {
+	WEFT_TX_HEADROOM = LL_MAX_HEADER + sizeof(struct ipv6hdr) + sizeof(struct udphdr) +
+			   WEFT_HDR_MAX
+};
 
 /* --- flow --- */
 
@@ -109,7 +113,10 @@ static void weft_tx_own(struct weft_tx_flow *flow, struct sk_buff *skb)
 void weft_tx_drain(void)
 {
 	wait_event(weft_skbs_none, !atomic_read(&weft_skbs_out));
-	/* The last destructor may still be between its wake-up and its return, within a BH-off section. */
+	/*
+	 * The last destructor may still be between its wake-up and its return, within a BH-off
+	 * section.
+	 */
 	synchronize_rcu();
 }
 
@@ -149,7 +156,8 @@ static struct dst_entry *weft_route_lookup(struct net_device *ndev, const struct
 {
 	struct net *net = dev_net(ndev);
 
-	return av->v6 ? weft_route_v6(net, av, ndev->ifindex) : weft_route_v4(net, av, ndev->ifindex);
+	return av->v6 ? weft_route_v6(net, av, ndev->ifindex)
+		      : weft_route_v4(net, av, ndev->ifindex);
 }
 
 static u32 weft_route_cookie(const struct weft_av *av, const struct dst_entry *dst)
@@ -158,7 +166,8 @@ static u32 weft_route_cookie(const struct weft_av *av, const struct dst_entry *d
 }
 
 /* A reference to the route for @av; the QP's own address vector has it cached. */
-static struct dst_entry *weft_route_get(struct weft_qp *qp, struct net_device *ndev, const struct weft_av *av)
+static struct dst_entry *weft_route_get(struct weft_qp *qp, struct net_device *ndev,
+					const struct weft_av *av)
 {
 	struct weft_tx_flow *flow = qp->flow;
 	struct dst_entry *dst;
@@ -216,7 +225,8 @@ static u8 weft_hop_limit(const struct weft_av *av)
 	return av->hop_limit ? av->hop_limit : IPDEFTTL;
 }
 
-static void weft_tx_push_v4(struct weft_tx_flow *flow, const struct weft_av *av, struct sk_buff *skb)
+static void weft_tx_push_v4(struct weft_tx_flow *flow, const struct weft_av *av,
+			    struct sk_buff *skb)
 {
 	struct iphdr *ip;
 
@@ -264,16 +274,20 @@ static void weft_tx_icrc(const struct weft_av *av, struct sk_buff *skb)
 	const void *ip = skb_network_header(skb);
 	u32 crc;
 
-	crc = av->v6 ? weft_icrc_v6(weft_crc32, ip, udp, bth) :
-		       weft_icrc_v4(weft_crc32, ip, sizeof(struct iphdr), udp, bth);
+	crc = av->v6 ? weft_icrc_v6(weft_crc32, ip, udp, bth)
+		     : weft_icrc_v4(weft_crc32, ip, sizeof(struct iphdr), udp, bth);
 	crc = weft_crc32(crc, bth + sizeof(struct weft_bth), end - bth - sizeof(struct weft_bth));
 	memcpy((void *)end, &(__le32){ weft_icrc_finish(crc) }, WEFT_ICRC_LEN);
 }
 
 /* --- the two ways --- */
 
-/* Link that the same-host shortcut leads to, or NULL: not on this host, not wanted, or somebody watches. */
-static struct weft_dev *weft_shortcut_to(struct weft_qp *qp, struct net_device *ndev, const struct weft_av *av)
+/*
+ * Link that the same-host shortcut leads to, or NULL: not on this host, not wanted, or somebody
+ * watches.
+ */
+static struct weft_dev *weft_shortcut_to(struct weft_qp *qp, struct net_device *ndev,
+					 const struct weft_av *av)
 {
 	struct net *net = dev_net(ndev);
 	struct weft_dev *to;
@@ -282,7 +296,8 @@ static struct weft_dev *weft_shortcut_to(struct weft_qp *qp, struct net_device *
 	    (!av->v6 && ipv4_is_multicast(av->daddr.s6_addr32[3])))
 		return NULL;
 	to = weft_gid_find(net, &av->daddr, ndev->ifindex);
-	if (!to || !netif_running(ndev) || dev_nit_active(ndev) || dev_nit_active(net->loopback_dev))
+	if (!to || !netif_running(ndev) || dev_nit_active(ndev) ||
+	    dev_nit_active(net->loopback_dev))
 		return NULL;
 	return to;
 }
@@ -295,14 +310,16 @@ static u32 weft_tx_rx_hash(struct weft_qp *qp, const struct weft_dev *to, const 
 
 	if (hash)
 		return hash;
-	hash = av->v6 ? weft_rss_hash_v6(to->rss_key, &av->saddr, &av->daddr, sport, dport) :
-			weft_rss_hash_v4(to->rss_key, av->saddr.s6_addr32[3], av->daddr.s6_addr32[3], sport, dport);
+	hash = av->v6 ? weft_rss_hash_v6(to->rss_key, &av->saddr, &av->daddr, sport, dport)
+		      : weft_rss_hash_v4(to->rss_key, av->saddr.s6_addr32[3],
+					 av->daddr.s6_addr32[3], sport, dport);
 	if (av == &qp->av)
 		WRITE_ONCE(qp->flow->rx_hash, hash);
 	return hash;
 }
 
-static void weft_tx_shortcut(struct weft_qp *qp, struct weft_dev *to, const struct weft_av *av, struct sk_buff *skb)
+static void weft_tx_shortcut(struct weft_qp *qp, struct weft_dev *to, const struct weft_av *av,
+			     struct sk_buff *skb)
 {
 	struct weft_rx_cb *cb = WEFT_RX_CB(skb);
 	u32 ip_len = skb_network_header_len(skb);
@@ -322,7 +339,8 @@ static void weft_tx_shortcut(struct weft_qp *qp, struct weft_dev *to, const stru
 	weft_rx_enqueue(to, skb, hash);
 }
 
-static int weft_tx_wire(struct weft_qp *qp, struct net_device *ndev, const struct weft_av *av, struct sk_buff *skb)
+static int weft_tx_wire(struct weft_qp *qp, struct net_device *ndev, const struct weft_av *av,
+			struct sk_buff *skb)
 {
 	struct net *net = dev_net(ndev);
 	struct dst_entry *dst = weft_route_get(qp, ndev, av);
@@ -343,10 +361,14 @@ static int weft_tx_wire(struct weft_qp *qp, struct net_device *ndev, const struc
 	return err < 0 ? err : err ? -ENOBUFS : 0;
 }
 
-/* The netdev that carries the GID the packet comes from: the link's own, or a VLAN of it. Under RCU. */
+/*
+ * The netdev that carries the GID the packet comes from: the link's own, or a VLAN of it. Under
+ * RCU.
+ */
 static struct net_device *weft_tx_netdev(struct weft_qp *qp, const struct weft_av *av)
 {
-	const struct ib_gid_attr *attr = rdma_get_gid_attr(&qp->dev->ib_dev, WEFT_PORT, av->sgid_index);
+	const struct ib_gid_attr *attr = rdma_get_gid_attr(&qp->dev->ib_dev, WEFT_PORT,
+							   av->sgid_index);
 	struct net_device *ndev;
 
 	if (IS_ERR(attr))
@@ -356,7 +378,8 @@ static struct net_device *weft_tx_netdev(struct weft_qp *qp, const struct weft_a
 	return ndev;
 }
 
-int weft_tx_send(struct weft_qp *qp, const struct weft_av *av, const struct weft_pkt *pkt, struct sk_buff *skb)
+int weft_tx_send(struct weft_qp *qp, const struct weft_av *av, const struct weft_pkt *pkt,
+		 struct sk_buff *skb)
 {
 	struct net_device *ndev;
 	struct weft_dev *to;

@@ -2,8 +2,9 @@
 /*
  * Transmit: from a decoded packet header and payload to an skb on its way.
  *
- * A flow is what skbs in flight hold on to: it counts them, so that a QP stops when too much of it is
- * queued below, and it outlives the QP, so that a qdisc may keep an skb as long as it likes.
+ * A flow is what skbs in flight hold on to: it counts them, so that a QP stops when too much of
+ * it is queued below, and it outlives the QP, so that a qdisc may keep an skb as long as it
+ * likes.
  */
 #ifndef WEFT_TX_H
 #define WEFT_TX_H
@@ -30,7 +31,10 @@ struct weft_tx_flow {
 	struct weft_qp __rcu *qp;   /* NULL once the QP is being destroyed */
 	struct rcu_head rcu;
 
-	/* the route of connected QPs, revalidated by dst_check(); req and resp may both use it: spinlock */
+	/*
+	 * the route of connected QPs, revalidated by dst_check(); req and resp may both use it:
+	 * spinlock
+	 */
 	spinlock_t route_lock;
 	struct dst_entry *dst;
 	u32 dst_cookie;
@@ -42,8 +46,8 @@ struct weft_tx_flow *weft_tx_flow_alloc(struct weft_qp *qp);
 /* The QP is going: no further wakeups reach it. */
 void weft_tx_flow_detach(struct weft_tx_flow *flow);
 /*
- * Too much in flight? The wake-up is then certain: either the destructor sees stopped, or the second look sees
- * what it did before.
+ * Too much in flight? The wake-up is then certain: either the destructor sees stopped, or the
+ * second look sees what it did before.
  */
 static inline bool weft_tx_full(struct weft_tx_flow *flow)
 {
@@ -56,19 +60,21 @@ static inline bool weft_tx_full(struct weft_tx_flow *flow)
 	atomic_set(&flow->stopped, 0);
 	return false;
 }
+
 /* Forget the cached route: address vector changed. */
 void weft_tx_flow_reset(struct weft_tx_flow *flow);
 
 /*
- * An skb with room for all headers and @pkt->payload_len bytes of payload, linear; *payload points at
- * where the payload goes. NULL: no memory. BH off.
+ * An skb with room for all headers and @pkt->payload_len bytes of payload, linear; *payload
+ * points at where the payload goes. NULL: no memory. BH off.
  */
 struct sk_buff *weft_tx_alloc(struct weft_qp *qp, const struct weft_pkt *pkt, void **payload);
 /*
  * Build headers, pad and ICRC, route and send. Consumes the skb in any case. 0, or the packet went
  * nowhere: -ENETUNREACH, -ENETDOWN … (RC: as if lost on the wire).
  */
-int weft_tx_send(struct weft_qp *qp, const struct weft_av *av, const struct weft_pkt *pkt, struct sk_buff *skb);
+int weft_tx_send(struct weft_qp *qp, const struct weft_av *av, const struct weft_pkt *pkt,
+		 struct sk_buff *skb);
 
 /* Wait until no skb refers to this module any more. At module exit. */
 void weft_tx_drain(void);
