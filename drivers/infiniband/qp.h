@@ -103,7 +103,7 @@ struct weft_sq {
 
 /* Free-running indices: tail <= cur <= sq.producer. */
 struct weft_req {
-	spinlock_t lock;         /* this struct, the WQEs' progress, qp->state with resp.lock; BH off */
+	spinlock_t lock; /* this struct, the WQEs' progress, qp->state with resp.lock; BH off */
 	u32 psn;                 /* PSN that the next new request begins at */
 	u32 max_psn;             /* furthest PSN ever sent + 1: a packet before it is a resend */
 	u32 una;                 /* oldest PSN that is not acknowledged */
@@ -154,7 +154,7 @@ struct weft_res {
 };
 
 struct weft_resp {
-	spinlock_t lock;         /* this struct, qp->state with req.lock; BH off, inside req.lock */
+	spinlock_t lock; /* this struct, qp->state with req.lock; BH off, inside req.lock */
 	struct weft_resp_state st;
 
 	/* open message */

@@ -177,6 +177,7 @@ static bool weft_req_start(struct weft_qp *qp, struct weft_swqe *wqe)
 	wqe->rd_atomic = rd_atomic;
 	req->rd_atomic += rd_atomic;
 	wqe->started = true;
+	weft_count(qp->dev, rdma_sends);
 	return true;
 }
 

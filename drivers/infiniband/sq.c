@@ -40,7 +40,7 @@ static bool weft_swqe_classify(const struct weft_qp *qp, struct weft_swqe *wqe)
 {
 	const struct weft_wr_map *map;
 
-	if (wqe->opcode == IB_WR_RDMA_READ_WITH_INV || (u32)wqe->opcode >= ARRAY_SIZE(weft_wr_map))
+	if ((u32)wqe->opcode >= ARRAY_SIZE(weft_wr_map))
 		return false;
 	map = &weft_wr_map[wqe->opcode];
 	if (!map->known)
@@ -100,6 +100,9 @@ static void weft_fetch_payload(struct weft_qp *qp, struct weft_swqe *wqe,
 	u64 length = 0;
 	u32 i;
 
+	/* librxe puts the eight bytes of an ATOMIC_WRITE where inline data goes. */
+	if (wqe->wr == WEFT_WR_ATOMIC_WRITE && !num_sge)
+		wqe->flags |= IB_SEND_INLINE;
 	if (wqe->flags & IB_SEND_INLINE) {
 		length = READ_ONCE(dma->length);
 		if (length > qp->sq.max_inline || weft_wr_is_rd_atomic(wqe->wr)) {
