@@ -94,7 +94,7 @@ userspace:
 # The same sources for tests: clang for libFuzzer and both sanitizers.
 .PHONY: host-build
 host-build:
-	@$(call configure,$(B)/host,-DCMAKE_BUILD_TYPE=Debug -DWEFT_SANITIZE=ON \
+	@$(call configure,$(B)/host,-DCMAKE_BUILD_TYPE=Debug -DWEFT_SANITIZE=ON -DWEFT_TESTS=ON \
 		-DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++)
 	@flock $(B)/host cmake --build $(B)/host -j $(JOBS)
 
