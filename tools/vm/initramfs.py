@@ -97,7 +97,7 @@ def build(kernel):
     for old in target.parent.glob(f"{kernel.release}-*.cpio"):
         old.unlink(missing_ok=True)
     cpio = Cpio()
-    for name in ("bin", "modules", "guest", "proc", "sys", "dev", "host", "base", "ovl"):
+    for name in ("bin", "modules", "guest", "proc", "sys", "dev", "host", "base", "ovl", "src"):
         cpio.directory(name)
     cpio.add("dev/console", stat.S_IFCHR | 0o600)
     cpio.file("bin/busybox", busybox.read_bytes(), 0o755)

@@ -146,6 +146,10 @@ def _unpack(kind, apt, package):
     if not (modules / "modules.dep.bin").exists():
         raise util.VmError(f"depmod wrote no index in {modules}")
     vmlinuz = top / "boot" / f"vmlinuz-{release}"
+    if not vmlinuz.exists():
+        # Newer packages keep the image beside the modules.
+        vmlinuz.parent.mkdir(exist_ok=True)
+        shutil.copyfile(modules / "vmlinuz", vmlinuz)
     unpack_elf(vmlinuz, vmlinuz.parent / f"vmlinux-{release}")
     (home(kind.name) / "current").write_text(release + "\n", encoding="ascii")
     util.say(f"kernel {release} ready in {top}")

@@ -64,14 +64,24 @@ def module_plan(options, kernel):
     return [str(files[name]) for name in order], stock
 
 
+def hidden(path):
+    """Whether a fresh tmpfs of the guest hides this path."""
+    return any(path.startswith(h + "/") for h in HIDDEN_BY_TMPFS)
+
+
 def binds(options, kernel, cwd):
-    """Directories that must be bound into the guest's root at their own path."""
+    """Places that must be bound into the guest's root at their own path.
+
+    Words of COMMAND that name something there count too, so that a script in /tmp just runs.
+    """
     wanted = [str(util.CHECKOUT), cwd, str(kernel.modules)]
     if options.modules:
         wanted.append(str(modules_dir(options, kernel)))
     wanted += [os.path.abspath(p) for p in options.bind]
+    wanted += [os.path.abspath(w) for w in options.command if "/" in w and os.path.exists(w)
+               and hidden(os.path.abspath(w))]
     if not kernel.kind.chroot:
-        wanted = [p for p in wanted if any(p == h or p.startswith(h + "/") for h in HIDDEN_BY_TMPFS)]
+        wanted = [p for p in wanted if hidden(p)]
     chosen = []
     for path in sorted(set(wanted)):
         if path != "/" and not any(path.startswith(c + "/") for c in chosen):
