@@ -14,3 +14,4 @@ u64 weft_moderation_delay(const struct weft_moderation *mod, u32 pending, u64 ag
 		return WEFT_MODERATION_NEVER;
 	return age_ns < wait_ns ? wait_ns - age_ns : 0;
 }
+EXPORT_SYMBOL_GPL(weft_moderation_delay);

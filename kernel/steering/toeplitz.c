@@ -8,6 +8,7 @@ const u8 weft_rss_default_key[WEFT_RSS_KEY_LEN] = {
 	0xae, 0x7b, 0x30, 0xb4, 0x77, 0xcb, 0x2d, 0xa3, 0x80, 0x30,
 	0xf2, 0x0c, 0x6a, 0x42, 0xb7, 0x3b, 0xbe, 0xac, 0x01, 0xfa,
 };
+EXPORT_SYMBOL_GPL(weft_rss_default_key);
 
 /* Each set bit of the data adds the 32 key bits that begin at the bit's own place. */
 u32 weft_toeplitz(const u8 *key, const u8 *data, size_t len)
@@ -25,6 +26,7 @@ u32 weft_toeplitz(const u8 *key, const u8 *data, size_t len)
 	}
 	return hash;
 }
+EXPORT_SYMBOL_GPL(weft_toeplitz);
 
 u32 weft_rss_hash_v4(const u8 *key, __be32 saddr, __be32 daddr, __be16 sport, __be16 dport)
 {
@@ -36,6 +38,7 @@ u32 weft_rss_hash_v4(const u8 *key, __be32 saddr, __be32 daddr, __be16 sport, __
 	memcpy(tuple + 10, &dport, 2);
 	return weft_toeplitz(key, tuple, sizeof(tuple));
 }
+EXPORT_SYMBOL_GPL(weft_rss_hash_v4);
 
 u32 weft_rss_hash_v6(const u8 *key, const void *saddr, const void *daddr, __be16 sport,
 		     __be16 dport)
@@ -48,6 +51,7 @@ u32 weft_rss_hash_v6(const u8 *key, const void *saddr, const void *daddr, __be16
 	memcpy(tuple + 34, &dport, 2);
 	return weft_toeplitz(key, tuple, sizeof(tuple));
 }
+EXPORT_SYMBOL_GPL(weft_rss_hash_v6);
 
 void weft_rss_indir_default(u8 *indir, unsigned int queues)
 {
@@ -56,3 +60,4 @@ void weft_rss_indir_default(u8 *indir, unsigned int queues)
 	for (i = 0; i < WEFT_RSS_INDIR_SIZE; i++)
 		indir[i] = i % queues;
 }
+EXPORT_SYMBOL_GPL(weft_rss_indir_default);

@@ -33,14 +33,17 @@ enum weft_ack_kind weft_syndrome_kind(u8 syndrome)
 		return WEFT_ACK_RESERVED;
 	}
 }
+EXPORT_SYMBOL_GPL(weft_syndrome_kind);
 
 u64 weft_rnr_timer_ns(u8 code)
 {
 	return (u64)rnr_timer[code & 0x1f] * RNR_UNIT_NS;
 }
+EXPORT_SYMBOL_GPL(weft_rnr_timer_ns);
 
 u64 weft_ack_timeout_ns(u8 code)
 {
 	code &= 0x1f;
 	return code ? (u64)ACK_UNIT_NS << code : 0;
 }
+EXPORT_SYMBOL_GPL(weft_ack_timeout_ns);

@@ -131,3 +131,4 @@ struct weft_comp_result weft_comp_step(const struct weft_comp_wqe *wqe, u32 next
 		return step_acknowledge(wqe, pkt);
 	return step_response(wqe, pkt);
 }
+EXPORT_SYMBOL_GPL(weft_comp_step);

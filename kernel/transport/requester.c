@@ -46,11 +46,13 @@ bool weft_wr_is_rd_atomic(enum weft_wr wr)
 {
 	return wr_infos[wr].rd_atomic;
 }
+EXPORT_SYMBOL_GPL(weft_wr_is_rd_atomic);
 
 bool weft_wr_allowed(u8 transport, enum weft_wr wr)
 {
 	return (u32)wr < WEFT_WR_COUNT && (wr_infos[wr].transports & TRANSPORT_BIT(transport));
 }
+EXPORT_SYMBOL_GPL(weft_wr_allowed);
 
 u32 weft_wr_psn_count(enum weft_wr wr, u32 len, u32 mtu)
 {
@@ -58,6 +60,7 @@ u32 weft_wr_psn_count(enum weft_wr wr, u32 len, u32 mtu)
 		return 1;
 	return len ? (len - 1) / mtu + 1 : 1;
 }
+EXPORT_SYMBOL_GPL(weft_wr_psn_count);
 
 struct weft_segment weft_req_segment(u8 transport, enum weft_wr wr, u32 len, u32 offset, u32 mtu)
 {
@@ -79,6 +82,7 @@ struct weft_segment weft_req_segment(u8 transport, enum weft_wr wr, u32 len, u32
 	seg.opcode = transport | info->operation[pos];
 	return seg;
 }
+EXPORT_SYMBOL_GPL(weft_req_segment);
 
 u32 weft_req_offset_of_psn(enum weft_wr wr, u32 first_psn, u32 psn, u32 mtu, u32 len)
 {
@@ -88,8 +92,10 @@ u32 weft_req_offset_of_psn(enum weft_wr wr, u32 first_psn, u32 psn, u32 mtu, u32
 		return 0;
 	return min_t(u64, offset, len);
 }
+EXPORT_SYMBOL_GPL(weft_req_offset_of_psn);
 
 bool weft_req_want_ack(const struct weft_segment *seg, u32 psn, u32 interval)
 {
 	return seg->last || (interval && psn % interval == 0);
 }
+EXPORT_SYMBOL_GPL(weft_req_want_ack);

@@ -115,6 +115,7 @@ struct weft_resp_result weft_resp_check(struct weft_resp_state *st, u8 transport
 {
 	return transport == WEFT_UC ? check_uc(st, mtu, pkt) : check_rc(st, mtu, pkt);
 }
+EXPORT_SYMBOL_GPL(weft_resp_check);
 
 void weft_resp_accept(struct weft_resp_state *st, u32 mtu, const struct weft_pkt *pkt)
 {
@@ -137,3 +138,4 @@ void weft_resp_accept(struct weft_resp_state *st, u32 mtu, const struct weft_pkt
 		st->msg_flags = flags & KIND;
 	}
 }
+EXPORT_SYMBOL_GPL(weft_resp_accept);

@@ -231,6 +231,7 @@ enum weft_drop weft_pkt_parse(struct weft_pkt *pkt, const void *data, size_t len
 	parse_ext(pkt, bth + 1);
 	return WEFT_DROP_NONE;
 }
+EXPORT_SYMBOL_GPL(weft_pkt_parse);
 
 unsigned int weft_pkt_build(void *buf, const struct weft_pkt *pkt)
 {
@@ -243,3 +244,4 @@ unsigned int weft_pkt_build(void *buf, const struct weft_pkt *pkt)
 	build_ext(bth + 1, pkt, op->flags);
 	return op->hdr_len;
 }
+EXPORT_SYMBOL_GPL(weft_pkt_build);

@@ -45,6 +45,7 @@ u32 weft_icrc_v4(weft_crc32_fn crc, const void *ip, size_t ip_len, const void *u
 	memset(p + IPV4_CHECK, 0xff, 2);
 	return masked_crc(crc, buf, ip_len, udp, bth);
 }
+EXPORT_SYMBOL_GPL(weft_icrc_v4);
 
 u32 weft_icrc_v6(weft_crc32_fn crc, const void *ip6, const void *udp, const void *bth)
 {
@@ -57,3 +58,4 @@ u32 weft_icrc_v6(weft_crc32_fn crc, const void *ip6, const void *udp, const void
 	p[IPV6_HOP_LIMIT] = 0xff;
 	return masked_crc(crc, buf, IPV6_LEN, udp, bth);
 }
+EXPORT_SYMBOL_GPL(weft_icrc_v6);

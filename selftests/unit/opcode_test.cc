@@ -8,8 +8,8 @@
 namespace {
 
 struct Expected {
-  const char* name;
-  unsigned hdr_len;
+    const char* name;
+    unsigned hdr_len;
 };
 
 const std::map<unsigned, Expected> expected = {
@@ -54,58 +54,58 @@ const std::map<unsigned, Expected> expected = {
 };
 
 TEST(Opcode, TableIsTheStandards) {
-  for (unsigned opcode = 0; opcode < 256; ++opcode) {
-    const auto* info = weft_opcode_info(static_cast<u8>(opcode));
-    const auto wanted = expected.find(opcode);
-    if (wanted == expected.end()) {
-      EXPECT_EQ(info, nullptr) << "opcode " << opcode;
-      continue;
+    for (unsigned opcode = 0; opcode < 256; ++opcode) {
+        const auto* info = weft_opcode_info(static_cast<u8>(opcode));
+        const auto wanted = expected.find(opcode);
+        if (wanted == expected.end()) {
+            EXPECT_EQ(info, nullptr) << "opcode " << opcode;
+            continue;
+        }
+        ASSERT_NE(info, nullptr) << "opcode " << opcode;
+        EXPECT_STREQ(info->name, wanted->second.name);
+        EXPECT_EQ(info->hdr_len, wanted->second.hdr_len) << info->name;
     }
-    ASSERT_NE(info, nullptr) << "opcode " << opcode;
-    EXPECT_STREQ(info->name, wanted->second.name);
-    EXPECT_EQ(info->hdr_len, wanted->second.hdr_len) << info->name;
-  }
 }
 
 // The name says what a packet is; so must the flags.
 TEST(Opcode, FlagsFollowFromTheName) {
-  for (const u8 opcode : weft::test::known_opcodes()) {
-    const auto* info = weft_opcode_info(opcode);
-    const std::string name = info->name;
-    const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
-    const auto flag = [&](unsigned long f) { return (info->flags & f) != 0; };
-    const bool response = has("RESPONSE") || has("ACKNOWLEDGE");
-    const bool several = has("FIRST") || has("MIDDLE") || has("LAST");
-    const bool send = has("SEND");
-    const bool atomic_write = has("ATOMIC_WRITE");
-    const bool write = has("_WRITE_") && !atomic_write;
+    for (const u8 opcode : weft::test::known_opcodes()) {
+        const auto* info = weft_opcode_info(opcode);
+        const std::string name = info->name;
+        const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
+        const auto flag = [&](unsigned long f) { return (info->flags & f) != 0; };
+        const bool response = has("RESPONSE") || has("ACKNOWLEDGE");
+        const bool several = has("FIRST") || has("MIDDLE") || has("LAST");
+        const bool send = has("SEND");
+        const bool atomic_write = has("ATOMIC_WRITE");
+        const bool write = has("_WRITE_") && !atomic_write;
 
-    SCOPED_TRACE(name);
-    EXPECT_EQ(flag(WEFT_OP_RESPONSE), response);
-    EXPECT_EQ(flag(WEFT_OP_REQUEST), !response);
-    EXPECT_EQ(flag(WEFT_OP_START), has("FIRST") || !several);
-    EXPECT_EQ(flag(WEFT_OP_END), has("LAST") || !several);
-    EXPECT_EQ(flag(WEFT_OP_SEND), send);
-    EXPECT_EQ(flag(WEFT_OP_WRITE), write);
-    EXPECT_EQ(flag(WEFT_OP_READ), has("READ_"));
-    EXPECT_EQ(flag(WEFT_OP_ATOMIC), has("SWAP") || has("ADD") || has("ATOMIC_ACK"));
-    EXPECT_EQ(flag(WEFT_OP_ATOMIC_WRITE), atomic_write);
-    EXPECT_EQ(flag(WEFT_OP_RECV_WQE), (send && flag(WEFT_OP_END)) || (write && has("IMM")));
-    EXPECT_EQ(flag(WEFT_OP_PAYLOAD), send || write || atomic_write || has("READ_RESPONSE"));
-    EXPECT_EQ(flag(WEFT_OP_DETH), has("UD_"));
-    EXPECT_EQ(flag(WEFT_OP_IMM), has("IMM"));
-    EXPECT_EQ(flag(WEFT_OP_IETH), has("INV"));
-    EXPECT_EQ(flag(WEFT_OP_AETH), response && !has("MIDDLE"));
-    EXPECT_EQ(flag(WEFT_OP_ATOMIC_ACK_ETH), has("ATOMIC_ACK"));
-    EXPECT_EQ(flag(WEFT_OP_ATOMIC_ETH), has("SWAP") || has("ADD"));
-    EXPECT_EQ(flag(WEFT_OP_RETH),
-              (write && flag(WEFT_OP_START)) || atomic_write || has("READ_REQUEST"));
-  }
+        SCOPED_TRACE(name);
+        EXPECT_EQ(flag(WEFT_OP_RESPONSE), response);
+        EXPECT_EQ(flag(WEFT_OP_REQUEST), !response);
+        EXPECT_EQ(flag(WEFT_OP_START), has("FIRST") || !several);
+        EXPECT_EQ(flag(WEFT_OP_END), has("LAST") || !several);
+        EXPECT_EQ(flag(WEFT_OP_SEND), send);
+        EXPECT_EQ(flag(WEFT_OP_WRITE), write);
+        EXPECT_EQ(flag(WEFT_OP_READ), has("READ_"));
+        EXPECT_EQ(flag(WEFT_OP_ATOMIC), has("SWAP") || has("ADD") || has("ATOMIC_ACK"));
+        EXPECT_EQ(flag(WEFT_OP_ATOMIC_WRITE), atomic_write);
+        EXPECT_EQ(flag(WEFT_OP_RECV_WQE), (send && flag(WEFT_OP_END)) || (write && has("IMM")));
+        EXPECT_EQ(flag(WEFT_OP_PAYLOAD), send || write || atomic_write || has("READ_RESPONSE"));
+        EXPECT_EQ(flag(WEFT_OP_DETH), has("UD_"));
+        EXPECT_EQ(flag(WEFT_OP_IMM), has("IMM"));
+        EXPECT_EQ(flag(WEFT_OP_IETH), has("INV"));
+        EXPECT_EQ(flag(WEFT_OP_AETH), response && !has("MIDDLE"));
+        EXPECT_EQ(flag(WEFT_OP_ATOMIC_ACK_ETH), has("ATOMIC_ACK"));
+        EXPECT_EQ(flag(WEFT_OP_ATOMIC_ETH), has("SWAP") || has("ADD"));
+        EXPECT_EQ(flag(WEFT_OP_RETH),
+                  (write && flag(WEFT_OP_START)) || atomic_write || has("READ_REQUEST"));
+    }
 }
 
 TEST(Opcode, NothingIsLongerThanHeaderMax) {
-  for (const u8 opcode : weft::test::known_opcodes())
-    EXPECT_LE(weft_opcode_info(opcode)->hdr_len, WEFT_HDR_MAX);
+    for (const u8 opcode : weft::test::known_opcodes())
+        EXPECT_LE(weft_opcode_info(opcode)->hdr_len, WEFT_HDR_MAX);
 }
 
-}  // namespace
+} // namespace

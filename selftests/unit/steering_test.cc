@@ -9,12 +9,12 @@
 namespace {
 
 struct Vector {
-  const char* daddr;
-  unsigned dport;
-  const char* saddr;
-  unsigned sport;
-  u32 addresses; // hash over the addresses alone
-  u32 all;       // and the TCP ports
+    const char* daddr;
+    unsigned dport;
+    const char* saddr;
+    unsigned sport;
+    u32 addresses; // hash over the addresses alone
+    u32 all;       // and the TCP ports
 };
 
 constexpr Vector v4[] = {
@@ -33,108 +33,109 @@ constexpr Vector v6[] = {
 };
 
 std::array<u8, 16> address(int family, const char* text) {
-  std::array<u8, 16> bytes{};
-  EXPECT_EQ(inet_pton(family, text, bytes.data()), 1) << text;
-  return bytes;
+    std::array<u8, 16> bytes{};
+    EXPECT_EQ(inet_pton(family, text, bytes.data()), 1) << text;
+    return bytes;
 }
 
 TEST(Toeplitz, PublishedVectorsIpv4) {
-  for (const Vector& v : v4) {
-    __be32 saddr = 0;
-    __be32 daddr = 0;
-    memcpy(&saddr, address(AF_INET, v.saddr).data(), 4);
-    memcpy(&daddr, address(AF_INET, v.daddr).data(), 4);
-    EXPECT_EQ(weft_rss_hash_v4(weft_rss_default_key, saddr, daddr, htons(v.sport), htons(v.dport)),
-              v.all);
-    u8 addresses[8];
-    memcpy(addresses, &saddr, 4);
-    memcpy(addresses + 4, &daddr, 4);
-    EXPECT_EQ(weft_toeplitz(weft_rss_default_key, addresses, 8), v.addresses);
-  }
+    for (const Vector& v : v4) {
+        __be32 saddr = 0;
+        __be32 daddr = 0;
+        memcpy(&saddr, address(AF_INET, v.saddr).data(), 4);
+        memcpy(&daddr, address(AF_INET, v.daddr).data(), 4);
+        EXPECT_EQ(
+            weft_rss_hash_v4(weft_rss_default_key, saddr, daddr, htons(v.sport), htons(v.dport)),
+            v.all);
+        u8 addresses[8];
+        memcpy(addresses, &saddr, 4);
+        memcpy(addresses + 4, &daddr, 4);
+        EXPECT_EQ(weft_toeplitz(weft_rss_default_key, addresses, 8), v.addresses);
+    }
 }
 
 TEST(Toeplitz, PublishedVectorsIpv6) {
-  for (const Vector& v : v6) {
-    const auto saddr = address(AF_INET6, v.saddr);
-    const auto daddr = address(AF_INET6, v.daddr);
-    EXPECT_EQ(weft_rss_hash_v6(weft_rss_default_key, saddr.data(), daddr.data(), htons(v.sport),
-                               htons(v.dport)),
-              v.all);
-    u8 addresses[32];
-    memcpy(addresses, saddr.data(), 16);
-    memcpy(addresses + 16, daddr.data(), 16);
-    EXPECT_EQ(weft_toeplitz(weft_rss_default_key, addresses, 32), v.addresses);
-  }
+    for (const Vector& v : v6) {
+        const auto saddr = address(AF_INET6, v.saddr);
+        const auto daddr = address(AF_INET6, v.daddr);
+        EXPECT_EQ(weft_rss_hash_v6(weft_rss_default_key, saddr.data(), daddr.data(), htons(v.sport),
+                                   htons(v.dport)),
+                  v.all);
+        u8 addresses[32];
+        memcpy(addresses, saddr.data(), 16);
+        memcpy(addresses + 16, daddr.data(), 16);
+        EXPECT_EQ(weft_toeplitz(weft_rss_default_key, addresses, 32), v.addresses);
+    }
 }
 
 TEST(Toeplitz, ReadsFourKeyBytesBeyondTheData) {
-  const std::vector<u8> key(weft_rss_default_key, weft_rss_default_key + 12);
-  const std::vector<u8> data(8, 0xff);
-  EXPECT_NE(weft_toeplitz(key.data(), data.data(), data.size()), 0U);
-  EXPECT_EQ(weft_toeplitz(key.data(), data.data(), 0), 0U);
+    const std::vector<u8> key(weft_rss_default_key, weft_rss_default_key + 12);
+    const std::vector<u8> data(8, 0xff);
+    EXPECT_NE(weft_toeplitz(key.data(), data.data(), data.size()), 0U);
+    EXPECT_EQ(weft_toeplitz(key.data(), data.data(), 0), 0U);
 }
 
 // XOR of two inputs hashes to the XOR of their hashes: the hash is linear.
 TEST(Toeplitz, IsLinear) {
-  weft::test::Rng rng(8);
-  for (int i = 0; i < 1000; ++i) {
-    u8 a[12];
-    u8 b[12];
-    u8 both[12];
-    for (int k = 0; k < 12; ++k) {
-      a[k] = rng() & 0xff;
-      b[k] = rng() & 0xff;
-      both[k] = a[k] ^ b[k];
+    weft::test::Rng rng(8);
+    for (int i = 0; i < 1000; ++i) {
+        u8 a[12];
+        u8 b[12];
+        u8 both[12];
+        for (int k = 0; k < 12; ++k) {
+            a[k] = rng() & 0xff;
+            b[k] = rng() & 0xff;
+            both[k] = a[k] ^ b[k];
+        }
+        EXPECT_EQ(weft_toeplitz(weft_rss_default_key, both, 12),
+                  weft_toeplitz(weft_rss_default_key, a, 12) ^
+                      weft_toeplitz(weft_rss_default_key, b, 12));
     }
-    EXPECT_EQ(weft_toeplitz(weft_rss_default_key, both, 12),
-              weft_toeplitz(weft_rss_default_key, a, 12) ^
-                  weft_toeplitz(weft_rss_default_key, b, 12));
-  }
 }
 
 TEST(Indirection, RoundRobinOverTheQueues) {
-  u8 indir[WEFT_RSS_INDIR_SIZE];
-  for (unsigned queues = 1; queues <= WEFT_RSS_INDIR_SIZE; ++queues) {
-    weft_rss_indir_default(indir, queues);
-    for (unsigned i = 0; i < WEFT_RSS_INDIR_SIZE; ++i) {
-      EXPECT_EQ(indir[i], i % queues);
-      EXPECT_EQ(weft_rss_queue(indir, 0xabcd0000U + 256 + i), i % queues);
+    u8 indir[WEFT_RSS_INDIR_SIZE];
+    for (unsigned queues = 1; queues <= WEFT_RSS_INDIR_SIZE; ++queues) {
+        weft_rss_indir_default(indir, queues);
+        for (unsigned i = 0; i < WEFT_RSS_INDIR_SIZE; ++i) {
+            EXPECT_EQ(indir[i], i % queues);
+            EXPECT_EQ(weft_rss_queue(indir, 0xabcd0000U + 256 + i), i % queues);
+        }
     }
-  }
 }
 
 TEST(Moderation, FiresAtOnceByDefault) {
-  const weft_moderation by_default = {0, 1};
-  const weft_moderation off = {0, 0};
-  for (const u32 pending : {1U, 2U, 1000U}) {
-    EXPECT_EQ(weft_moderation_delay(&by_default, pending, 0), 0U);
-    EXPECT_EQ(weft_moderation_delay(&off, pending, 0), 0U);
-  }
+    const weft_moderation by_default = {0, 1};
+    const weft_moderation off = {0, 0};
+    for (const u32 pending : {1U, 2U, 1000U}) {
+        EXPECT_EQ(weft_moderation_delay(&by_default, pending, 0), 0U);
+        EXPECT_EQ(weft_moderation_delay(&off, pending, 0), 0U);
+    }
 }
 
 TEST(Moderation, TimeAlone) {
-  const weft_moderation mod = {50, 0};
-  EXPECT_EQ(weft_moderation_delay(&mod, 1, 0), 50000U);
-  EXPECT_EQ(weft_moderation_delay(&mod, 4000000000U, 20000), 30000U);
-  EXPECT_EQ(weft_moderation_delay(&mod, 1, 49999), 1U);
-  EXPECT_EQ(weft_moderation_delay(&mod, 1, 50000), 0U);
-  EXPECT_EQ(weft_moderation_delay(&mod, 1, 1ULL << 60), 0U);
-  const weft_moderation longest = {0xffffffff, 0};
-  EXPECT_EQ(weft_moderation_delay(&longest, 1, 0), 4294967295000U) << "no overflow";
+    const weft_moderation mod = {50, 0};
+    EXPECT_EQ(weft_moderation_delay(&mod, 1, 0), 50000U);
+    EXPECT_EQ(weft_moderation_delay(&mod, 4000000000U, 20000), 30000U);
+    EXPECT_EQ(weft_moderation_delay(&mod, 1, 49999), 1U);
+    EXPECT_EQ(weft_moderation_delay(&mod, 1, 50000), 0U);
+    EXPECT_EQ(weft_moderation_delay(&mod, 1, 1ULL << 60), 0U);
+    const weft_moderation longest = {0xffffffff, 0};
+    EXPECT_EQ(weft_moderation_delay(&longest, 1, 0), 4294967295000U) << "no overflow";
 }
 
 TEST(Moderation, FramesAlone) {
-  const weft_moderation mod = {0, 8};
-  EXPECT_EQ(weft_moderation_delay(&mod, 7, 1ULL << 60), WEFT_MODERATION_NEVER);
-  EXPECT_EQ(weft_moderation_delay(&mod, 8, 0), 0U);
-  EXPECT_EQ(weft_moderation_delay(&mod, 9, 0), 0U);
+    const weft_moderation mod = {0, 8};
+    EXPECT_EQ(weft_moderation_delay(&mod, 7, 1ULL << 60), WEFT_MODERATION_NEVER);
+    EXPECT_EQ(weft_moderation_delay(&mod, 8, 0), 0U);
+    EXPECT_EQ(weft_moderation_delay(&mod, 9, 0), 0U);
 }
 
 TEST(Moderation, WhicheverComesFirst) {
-  const weft_moderation mod = {50, 8};
-  EXPECT_EQ(weft_moderation_delay(&mod, 7, 10000), 40000U);
-  EXPECT_EQ(weft_moderation_delay(&mod, 8, 10000), 0U);
-  EXPECT_EQ(weft_moderation_delay(&mod, 1, 60000), 0U);
+    const weft_moderation mod = {50, 8};
+    EXPECT_EQ(weft_moderation_delay(&mod, 7, 10000), 40000U);
+    EXPECT_EQ(weft_moderation_delay(&mod, 8, 10000), 0U);
+    EXPECT_EQ(weft_moderation_delay(&mod, 1, 60000), 0U);
 }
 
-}  // namespace
+} // namespace

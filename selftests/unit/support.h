@@ -22,16 +22,18 @@ Bytes from_hex(std::string_view hex);
 // low … high, both included.
 std::uint64_t pick(Rng& rng, std::uint64_t low, std::uint64_t high);
 
-inline bool chance(Rng& rng, unsigned percent) { return pick(rng, 1, 100) <= percent; }
+inline bool chance(Rng& rng, unsigned percent) {
+    return pick(rng, 1, 100) <= percent;
+}
 
 // A copy with no byte of slack behind it, so that AddressSanitizer sees any read beyond.
 class Exact {
 public:
-  explicit Exact(const Bytes& bytes, std::size_t len);
-  const void* data() const { return bytes_.get(); }
+    explicit Exact(const Bytes& bytes, std::size_t len);
+    const void* data() const { return bytes_.get(); }
 
 private:
-  std::unique_ptr<std::uint8_t[]> bytes_;
+    std::unique_ptr<std::uint8_t[]> bytes_;
 };
 
 // Every opcode that the core knows.
@@ -51,4 +53,4 @@ std::uint32_t crc32_bits(std::uint32_t crc, const void* data, std::size_t len);
 
 constexpr std::uint32_t mtus[] = {256, 512, 1024, 2048, 4096};
 
-}  // namespace weft::test
+} // namespace weft::test

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 // Ethernet frames with an independent ICRC; written by vectors.py.
+// clang-format off
 #pragma once
 
 struct FrameVector {

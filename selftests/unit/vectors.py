@@ -81,7 +81,7 @@ FRAMES = [
 ]
 
 print("// SPDX-License-Identifier: GPL-2.0")
-print("// Ethernet frames with an independent ICRC; written by vectors.py.")
+print("// Ethernet frames with an independent ICRC; written by vectors.py.\n// clang-format off")
 print("#pragma once\n")
 print("struct FrameVector {\n  const char* name;\n  const char* hex;\n};\n")
 print("constexpr FrameVector frame_vectors[] = {")

@@ -46,6 +46,7 @@ typedef int64_t s64;
 #define min_t(t, a, b) min((t)(a), (t)(b))
 #define max_t(t, a, b) max((t)(a), (t)(b))
 #endif
+#define EXPORT_SYMBOL_GPL(symbol) BUILD_BUG_ON_SIZE(u8, 1) /* one library, one name space */
 #define __packed __attribute__((packed))
 #ifdef __cplusplus
 #define BUILD_BUG_ON_SIZE(t, n) static_assert(sizeof(t) == (n), #t)

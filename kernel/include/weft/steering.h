@@ -28,8 +28,8 @@ static inline unsigned int weft_rss_queue(const u8 *indir, u32 hash)
 }
 
 /*
- * Moderation, with ethtool's meaning: fire @usecs after the first frame since the last interrupt, or
- * at once when @frames frames wait; 0 turns that condition off (both 0: as if frames were 1).
+ * Moderation, with ethtool's meaning: fire @usecs after the first frame since the last interrupt,
+ * or at once when @frames frames wait; 0 turns that condition off (both 0: as if frames were 1).
  */
 struct weft_moderation {
 	u32 usecs;

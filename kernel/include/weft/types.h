@@ -8,6 +8,7 @@
 #include <linux/bitfield.h>
 #include <linux/bits.h>
 #include <linux/build_bug.h>
+#include <linux/export.h>
 #include <linux/kernel.h>
 #include <linux/math.h>
 #include <linux/minmax.h>
