@@ -3,6 +3,7 @@
 #ifndef WEFT_HOST_H
 #define WEFT_HOST_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -47,11 +48,8 @@ typedef int64_t s64;
 #define max_t(t, a, b) max((t)(a), (t)(b))
 #endif
 #define EXPORT_SYMBOL_GPL(symbol) BUILD_BUG_ON_SIZE(u8, 1) /* one library, one name space */
-#define __packed __attribute__((packed))
-#ifdef __cplusplus
+#define WEFT_ATTRIBUTE(x) __attribute__((x))
+#define __packed WEFT_ATTRIBUTE(packed)
 #define BUILD_BUG_ON_SIZE(t, n) static_assert(sizeof(t) == (n), #t)
-#else
-#define BUILD_BUG_ON_SIZE(t, n) _Static_assert(sizeof(t) == (n), #t)
-#endif
 
 #endif
