@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Receive queues: NAPI contexts with moderation. Everything that runs in softirq for a device runs here:
- * packets from the hooks and the shortcut, and QPs that asked for service.
+ * Receive queues: NAPI contexts with moderation. Everything that runs in softirq for a device runs
+ * here: packets from the hooks and the shortcut, and QPs that asked for service.
  *
  *   hook.c / tx.c  →  weft_rx_enqueue()  →  queue (Toeplitz)  →  NAPI poll on the queue's CPU
- *                                                                  ├ weft_receive()     receive.c
- *   timers, posts  →  weft_qp_schedule() → queue's QP list      →  └ weft_qp_service()  qp.c
+ *                                                                 ├ weft_receive()     receive.c
+ *   timers, posts  →  weft_qp_schedule()  →  queue's QP list  →     └ weft_qp_service()  qp.c
  */
 #ifndef WEFT_RX_H
 #define WEFT_RX_H
 
 #include <linux/hrtimer.h>
+#include <linux/irq_work.h>
 #include <linux/netdevice.h>
 #include <linux/skbuff.h>
 #include <linux/smp.h>
@@ -19,16 +20,19 @@
 
 struct weft_qp;
 
-/* skb->cb from weft_rx_enqueue() on. skb->data is at the BTH; skb->len ends with the ICRC (if any). */
+/*
+ * skb->cb from weft_rx_enqueue() on. skb->data is at the BTH; skb->len ends with the ICRC (if any).
+ */
 struct weft_rx_cb {
 	struct weft_dev *dev;
 	u64 stamp_ns;      /* ktime when it was queued */
 	u16 ip_offset;     /* of the IP header, from skb->head */
 	u16 ip_len;        /* bytes of the IP header (IPv6: 40) */
 	bool v6;
-	bool icrc_offloaded; /* the sender was Weft on this host: no valid ICRC word, nothing to check */
+	bool icrc_offloaded; /* from Weft on this host: no valid ICRC word, nothing to check */
 	bool shortcut;
 };
+
 #define WEFT_RX_CB(skb) ((struct weft_rx_cb *)(skb)->cb)
 
 struct weft_rxq_stats { /* u64_stats not needed: 64-bit only */
@@ -43,35 +47,54 @@ struct weft_rxq_stats { /* u64_stats not needed: 64-bit only */
 struct weft_rxq {
 	struct weft_dev *dev;
 	unsigned int index;
-	int cpu;                      /* where it polls */
+	int cpu;                      /* where it polls; WRITE_ONCE by resize */
+	bool timer_fired;             /* since the last poll */
 	struct napi_struct napi;
-	struct sk_buff_head skbs;     /* its lock; producers are hooks on any CPU */
-	spinlock_t qp_lock;           /* qps; interrupts off: kernel users post with interrupts off */
+	struct sk_buff_head skbs;     /* its lock; producers are hooks on any CPU; BH off */
+	struct sk_buff_head todo;     /* taken from skbs by the poll; the poll's alone */
+	struct weft_qp *serving;      /* whose service runs; written by the poll */
+	spinlock_t qp_lock;           /* qps; interrupts off, for kernel users post so */
 	struct list_head qps;         /* QPs that wait for service, weft_qp.service_node */
-	u64 first_ns;                 /* when the oldest waiting packet came (moderation) */
-	struct hrtimer timer;
-	call_single_data_t csd;
-	unsigned long csd_busy;       /* bit 0: the csd is in flight */
+	u64 first_ns;                 /* when the oldest waiting packet came; skbs.lock */
+	struct hrtimer timer;         /* moderation */
+	struct irq_work irq_work;     /* kick from process context with interrupts off */
+	call_single_data_t csd;       /* kick on another CPU; who set NAPI_STATE_SCHED owns it */
 	struct weft_rxq_stats stats;
-};
+} ____cacheline_aligned;
 
 enum { WEFT_RXQ_LIMIT = 8192 }; /* packets that wait in one queue */
 
 /*
- * Take an skb that is Weft's own (unshared, orphaned, data at BTH, cb filled in except dev and stamp). BH
- * off. Consumes it; a full queue drops it and counts.
+ * Take an skb that is Weft's own (unshared, orphaned, data at BTH, cb filled in except dev and
+ * stamp). BH off. Consumes it; a full queue drops it and counts.
  */
 void weft_rx_enqueue(struct weft_dev *dev, struct sk_buff *skb, u32 hash);
+/*
+ * The same without queue and moderation: the netdev steered the packet to this CPU already. In
+ * softirq.
+ */
+void weft_rx_inline(struct weft_dev *dev, struct sk_buff *skb);
 
-/* Have weft_qp_service() called for the QP soon, on the CPU of its queue. Any context, also hardirq. */
+/*
+ * Have weft_qp_service() called for the QP soon, on the CPU of its queue. Any context, also
+ * hardirq.
+ */
 void weft_qp_schedule(struct weft_qp *qp);
-/* Take the QP off the list, if it is on one, and wait until no service of it runs. Process context. */
+/*
+ * Take the QP off the list, if it is on one, and wait until no service of it runs. Process context.
+ */
 void weft_qp_unschedule(struct weft_qp *qp);
 
-/* @num: 1…WEFT_MAX_RX_QUEUES. Process context. start: allocates and enables; stop: drains, drops, frees. */
+/*
+ * @num: 1…WEFT_MAX_RX_QUEUES. Process context. start: allocates and enables; stop: drains, drops,
+ * frees.
+ */
 int weft_rx_start(struct weft_dev *dev, unsigned int num);
 void weft_rx_stop(struct weft_dev *dev);
-/* Change the number of queues of a running device; traffic goes on, packets in flight may be dropped (RC resends). */
+/*
+ * Change the number of queues of a running device; traffic goes on, packets in flight may be
+ * dropped (RC resends).
+ */
 int weft_rx_resize(struct weft_dev *dev, unsigned int num);
 
 #endif
