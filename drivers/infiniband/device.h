@@ -2,23 +2,28 @@
 /*
  * The device: one weft_dev per link, an ib_device bound to one Ethernet netdev.
  *
- * Lifetime: ib_core's. Freed by ops.dealloc_driver after the last user is gone. The netdev is held from
- * newlink to NETDEV_UNREGISTER (or dellink); dev->netdev is then NULL and every user must cope.
+ * Lifetime: ib_core's. Freed by ops.dealloc_driver after the last user is gone. The netdev is held
+ * from newlink to NETDEV_UNREGISTER (or dellink); dev->netdev is then NULL and every user must
+ * cope.
  */
 #ifndef WEFT_DEVICE_H
 #define WEFT_DEVICE_H
 
 #include <linux/netdevice.h>
+#include <linux/netfilter.h>
 #include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
+#include <rdma/uverbs_ioctl.h>
 #include <weft/steering.h>
 
 #include "counters.h"
 
-struct weft_rxq;
+struct weft_mcast;
 struct weft_parent;
+struct weft_qp;
+struct weft_rxq;
 
-/* Private; not in enum rdma_driver_id. Stock librxe still matches by name, see device.c. */
+/* Private; not in enum rdma_driver_id. Stock librxe still matches, by name: weft_identity_*(). */
 #define WEFT_DRIVER_ID 0x77656674 /* "weft" */
 
 enum {
@@ -80,16 +85,20 @@ struct weft_dev {
 	struct weft_mcast *mcast;
 
 	/* slow path */
-	struct list_head node; /* weft_links, under RTNL (link.c) */
+	struct list_head node;        /* weft_links, under RTNL (link.c) */
+	struct list_head identity;    /* identity.c */
 	netdevice_tracker netdev_tracker;
 	struct weft_parent *parent;
-	struct net *hook_net;  /* netns whose LOCAL_IN hook this link refers to; under RTNL */
-	bool gsi_refused;      /* rdma_rxe was on the netdev first: QP1 stays with it */
-	bool stock_provider;   /* name begins with rxe: user contexts are served */
+	struct net_device *napi_dev;  /* dummy, carries the NAPIs of rxq */
+	struct nf_hook_ops ingress;   /* hook.c, under RTNL */
+	struct delayed_work gid_rescan; /* gid.c */
 	bool ingress_hooked;
-	bool unregistering;
-	atomic_t num_qp;       /* without the GSI QP */
-	struct work_struct unregister_work;
+	bool unregistering;           /* netdev gone, or device being released; under RTNL */
+	u32 speed_mbps;               /* of the netdev; WRITE_ONCE under RTNL; 0: not known */
+	bool port_active;             /* as last told to users; under RTNL */
+	bool gsi_refused;             /* rdma_rxe was on the netdev first: QP1 stays with it */
+	bool users_told;              /* that they are not */
+	atomic_t num_qp;              /* without the GSI QP */
 };
 
 static inline struct weft_dev *weft_from_ibdev(struct ib_device *ib_dev)
@@ -97,16 +106,43 @@ static inline struct weft_dev *weft_from_ibdev(struct ib_device *ib_dev)
 	return container_of(ib_dev, struct weft_dev, ib_dev);
 }
 
-/* device.c: allocation, ops table, the identity that stock librxe needs, port attributes. */
-struct weft_dev *weft_dev_alloc(struct net_device *netdev, bool stock_provider);
+/* Can a program drive the device? librxe knows it by its name. */
+static inline bool weft_dev_has_stock_provider(const struct weft_dev *dev)
+{
+	return !strncmp(dev_name(&dev->ib_dev.dev), "rxe", 3);
+}
+
+/* device.c: from allocation to release. Undo alloc with ib_dealloc_device(). */
+struct weft_dev *weft_dev_alloc(struct net *net, unsigned int num_rxq); /* or ERR_PTR() */
+/* Give the device its netdev and put it on weft_links. Under RTNL. */
+int weft_dev_attach(struct weft_dev *dev, struct net_device *netdev);
+/* Let go of the netdev; the device lives on without. Under RTNL; idempotent. */
+void weft_dev_detach(struct weft_dev *dev);
+void weft_dev_release(struct ib_device *ib_dev); /* ops.dealloc_driver */
 int weft_dev_register(struct weft_dev *dev, const char *name);
 /* Netdev with a reference, or NULL once it is gone. Undo with dev_put(). */
 struct net_device *weft_dev_get_netdev(struct weft_dev *dev);
-/* Tell verbs users of a port event (IB_EVENT_PORT_ACTIVE, …). */
-void weft_dev_port_event(struct weft_dev *dev, enum ib_event_type event);
+
+/* port.c: port attributes, and what the netdev's state means for them. */
+int weft_query_port(struct ib_device *ib_dev, u32 port, struct ib_port_attr *attr);
+int weft_query_pkey(struct ib_device *ib_dev, u32 port, u16 index, u16 *pkey);
+int weft_get_port_immutable(struct ib_device *ib_dev, u32 port,
+			    struct ib_port_immutable *immutable);
 /* Largest path MTU (256…4096 bytes) whose packets fit @netdev_mtu; 0: not even 256. */
 u32 weft_path_mtu(u32 netdev_mtu);
-int weft_device_init(void);   /* module notifier for ib_uverbs */
-void weft_device_uninit(void);
+/* Look at the netdev again; tells verbs users of a change of state unless @quiet. Under RTNL. */
+void weft_port_refresh(struct weft_dev *dev, struct net_device *netdev, bool quiet);
+
+/* identity.c: the driver id, see there. */
+extern const struct uapi_definition weft_identity_def[];
+int weft_identity_enable(struct ib_device *ib_dev); /* ops.enable_driver */
+void weft_identity_settle(struct weft_dev *dev);
+void weft_identity_add(struct weft_dev *dev);
+void weft_identity_del(struct weft_dev *dev);
+int weft_identity_init(void);
+void weft_identity_uninit(void);
+
+/* ops.c */
+extern const struct ib_device_ops weft_device_ops;
 
 #endif
