@@ -14,6 +14,7 @@ struct weft_refusal {
 	int error;        /* negative errno */
 	char text[160];
 };
+
 /* Copies it; false if nothing was ever refused. */
 bool weft_link_last_refusal(struct weft_refusal *out);
 
@@ -22,8 +23,9 @@ struct weft_dev *weft_link_of_netdev(const struct net_device *netdev);
 /* By RDMA device name, with ib_device_get(); undo with ib_device_put(). */
 struct weft_dev *weft_link_get_by_name(const char *name);
 
-int weft_link_init(void);
-void weft_link_uninit(void);
+/* @num_rxq: receive queues of a new link; 0: as many as CPUs are online. */
+int weft_link_init(unsigned int num_rxq);
+void weft_link_uninit(void); /* unregisters all links */
 
 /* netdev.c */
 int weft_netdev_init(void);
