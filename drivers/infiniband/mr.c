@@ -16,8 +16,6 @@
 #include "mr.h"
 #include "qp.h"
 
-#define WEFT_ACCESS_REMOTE \
-	(IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC)
 /* Relaxed ordering and whatever else is optional asks for nothing; huge pages are found anyway. */
 #define WEFT_ACCESS_MR \
 	(WEFT_ACCESS_REMOTE | IB_ACCESS_LOCAL_WRITE | IB_ACCESS_MW_BIND | IB_ZERO_BASED | \

@@ -23,6 +23,9 @@
 
 struct weft_qp;
 
+#define WEFT_ACCESS_REMOTE \
+	(IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC)
+
 /* Keys are (index << 8 | low byte); the index tells regions and windows apart. */
 enum {
 	WEFT_MR_INDEX_FIRST = 1,

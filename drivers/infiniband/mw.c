@@ -12,8 +12,8 @@
 #include "mr.h"
 #include "qp.h"
 
-#define WEFT_ACCESS_MW \
-	(IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC | IB_ZERO_BASED)
+/* Local write is none of a window's rights, but users ask for it, and no NIC minds. */
+#define WEFT_ACCESS_MW (WEFT_ACCESS_REMOTE | IB_ACCESS_LOCAL_WRITE | IB_ZERO_BASED)
 
 int weft_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 {
@@ -108,7 +108,7 @@ static struct weft_mr *weft_mw_view_make(const struct weft_mw *mw, const struct 
 	view->kind = WEFT_MR_VIEW;
 	view->state = WEFT_MR_VALID;
 	view->key = bind->new_rkey;
-	view->access = bind->access;
+	view->access = bind->access & WEFT_ACCESS_REMOTE;
 	view->iova = bind->access & IB_ZERO_BASED ? 0 : bind->addr;
 	view->length = bind->length;
 	view->pages = mr->pages;
