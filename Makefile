@@ -125,7 +125,7 @@ mutate: setup
 demo shell: setup
 	@kdir=$$(tools/weft-vm kernel kdir 6.1) && \
 		$(MAKE) --no-print-directory modules userspace KDIR="$$kdir"
-	@tools/$(if $(filter demo,$@),demo,weft-vm shell)
+	@tools/$(if $(filter demo,$@),demo/run,weft-vm shell)
 
 MODDIR = $(DESTDIR)/lib/modules/$(KREL)/updates
 MANIFEST = $(DESTDIR)$(PREFIX)/share/weft/manifest
