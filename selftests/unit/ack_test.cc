@@ -28,13 +28,13 @@ TEST(Ack, SyndromesAreBuiltAsOnTheWire) {
 }
 
 TEST(Ack, RnrTimerTable) {
-    constexpr double milliseconds[32] = {
-        655.36, 0.01,  0.02,  0.03,  0.04,  0.06,   0.08,   0.12,   0.16,   0.24,  0.32,
-        0.48,   0.64,  0.96,  1.28,  1.92,  2.56,   3.84,   5.12,   7.68,   10.24, 15.36,
-        20.48,  30.72, 40.96, 61.44, 81.92, 122.88, 163.84, 245.76, 327.68, 491.52};
+    // In hundredths of a millisecond.
+    constexpr u64 expected[32] = {65536, 1,    2,    3,     4,     6,     8,     12,
+                                  16,    24,   32,   48,    64,    96,    128,   192,
+                                  256,   384,  512,  768,   1024,  1536,  2048,  3072,
+                                  4096,  6144, 8192, 12288, 16384, 24576, 32768, 49152};
     for (unsigned code = 0; code < 32; ++code)
-        EXPECT_EQ(weft_rnr_timer_ns(static_cast<u8>(code)),
-                  static_cast<u64>(milliseconds[code] * 1e6 + 0.5))
+        EXPECT_EQ(weft_rnr_timer_ns(static_cast<u8>(code)), expected[code] * 10000)
             << "code " << code;
     EXPECT_EQ(weft_rnr_timer_ns(32 + 1), 10000U) << "only five bits count";
 }

@@ -48,12 +48,12 @@ Bytes icrc_of(const Bytes& packet) {
 }
 
 Bytes icrc_in(const Bytes& packet) {
-    return Bytes(packet.end() - WEFT_ICRC_LEN, packet.end());
+    return {packet.end() - WEFT_ICRC_LEN, packet.end()};
 }
 
 Bytes without_ethernet(const Bytes& frame) {
     const bool tagged = frame[12] == 0x81 && frame[13] == 0x00;
-    return Bytes(frame.begin() + (tagged ? 18 : 14), frame.end());
+    return {frame.begin() + (tagged ? 18 : 14), frame.end()};
 }
 
 const char* const captured_cnp =
