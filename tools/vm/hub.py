@@ -54,8 +54,9 @@ class Hub:
         self.wake_in.send(b"x")
         if self.thread.is_alive():
             self.thread.join()
-        for port in self.ports:
-            port.sock.close()
+        for sock in (self.wake_in, self.wake_out, *(port.sock for port in self.ports)):
+            sock.close()
+        self.selector.close()
         if self.pcap:
             self.pcap.close()
 

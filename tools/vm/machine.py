@@ -92,6 +92,7 @@ class Machine:
         self.nonce = nonce
         self.name = f"h{spec.host}"
         self.log = bytearray()
+        self.sinks = [open(path, "wb", buffering=0) for path in self._log_files()]
         self.control_rest = b""
         self.ready = False
         self.code = None            #: COMMAND's exit code, from the token
@@ -103,6 +104,13 @@ class Machine:
         prefix = f"{self.name}| " if spec.options.hosts > 1 else ""
         self.outputs = {"stdout": Output(sys.stdout, prefix), "stderr": Output(sys.stderr, prefix)}
         self._start(net)
+
+    def _log_files(self):
+        """Where the kernel log goes as it comes: beside the artefacts, and where --log says."""
+        options = self.spec.options
+        suffix = f".{self.name}" if options.hosts > 1 else ""
+        return ([self.spec.out / f"{self.name}-console.log"] if options.out else []) \
+            + ([options.log + suffix] if options.log else [])
 
     def _start(self, net):
         theirs = {}
@@ -137,7 +145,10 @@ class Machine:
             self.open.discard(port)
             return False
         if port == "console":
-            self.log += data.replace(b"\r", b"")
+            data = data.replace(b"\r", b"")
+            self.log += data
+            for sink in self.sinks:
+                sink.write(data)
             if self.spec.options.verbose:
                 sys.stderr.buffer.write(data)
                 sys.stderr.flush()
@@ -194,5 +205,7 @@ class Machine:
             output.close()
 
     def close(self):
+        for sink in self.sinks:
+            sink.close()
         for sock in self.sockets.values():
             sock.close()

@@ -131,13 +131,13 @@ class Run:
             out = pathlib.Path(self.options.out).resolve() if self.options.out else job / "out"
             out.mkdir(parents=True, exist_ok=True)
             prepare_job(self.options, self.kernel, job, self.nonce)
-            try:
-                self._boot(job, out)
-                late = not self._serve()
-            finally:
-                self._stop()
+            with util.machine_slot():
+                try:
+                    self._boot(job, out)
+                    late = not self._serve()
+                finally:
+                    self._stop()
             code = self._judge(late)
-            self._keep_logs(out)
             for each in self.machines:
                 each.close()
         return code
@@ -195,14 +195,6 @@ class Run:
             each.stop()
         if self.hub:
             self.hub.stop()
-
-    def _keep_logs(self, out):
-        for each in self.machines:
-            if self.options.out:
-                (out / f"{each.name}-console.log").write_bytes(bytes(each.log))
-            if self.options.log:
-                suffix = f".{each.name}" if len(self.machines) > 1 else ""
-                pathlib.Path(self.options.log + suffix).write_bytes(bytes(each.log))
 
     def _judge(self, late):
         sys.stdout.flush()

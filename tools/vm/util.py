@@ -8,6 +8,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import time
 
 #: tools/vm
 HERE = pathlib.Path(__file__).resolve().parent
@@ -50,6 +51,35 @@ def locked(path):
             say(f"waiting for another weft-vm ({path.name})")
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
+
+
+@contextlib.contextmanager
+def machine_slot():
+    """Hold one of the machine's slots: as many runs at a time as there are cores (WEFT_VM_SLOTS).
+
+    More emulated machines than cores only make each other run into their time limits.
+    """
+    slots = int(os.environ.get("WEFT_VM_SLOTS") or os.cpu_count() or 1)
+    directory = cache_dir() / "locks"
+    directory.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        handles = [stack.enter_context(open(directory / f"machine-{i}", "w", encoding="ascii"))
+                   for i in range(slots)]
+        said = False
+        while not any(_try_lock(handle) for handle in handles):
+            if not said:
+                say(f"waiting for one of {slots} running weft-vm to end (WEFT_VM_SLOTS)")
+                said = True
+            time.sleep(0.5)
+        yield
+
+
+def _try_lock(handle):
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def run_logged(argv, log, **kwargs):
