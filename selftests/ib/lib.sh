@@ -14,15 +14,15 @@ LINK_TYPE=${LINK_TYPE:-weft}
 LEVEL=${LEVEL:-check}
 SUITE=${SUITE:-$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)}
 ROOT=$(cd "$SUITE/../.." && pwd)
-PY=/usr/bin/python3
 export LINK_TYPE LEVEL SUITE ROOT PYTHONPATH=$SUITE/py PYTHONDONTWRITEBYTECODE=1
 export PATH=$PATH:/usr/sbin:/sbin:$ROOT/build/userspace/bin
 
-# How many times slower than a stock kernel: one that was built to find faults.
-if [ -e /sys/kernel/debug/kmemleak ] || grep -qw kasan_init /proc/kallsyms 2>/dev/null; then
-	SLOW=8
-else
+# How many times longer things may take: a kernel that was built to find faults, or a busy machine.
+if [ -z "${SLOW-}" ]; then
 	SLOW=1
+	if [ -e /sys/kernel/debug/kmemleak ] || grep -qw kasan_init /proc/kallsyms 2>/dev/null; then
+		SLOW=8
+	fi
 fi
 export SLOW
 
@@ -40,6 +40,14 @@ skip() {
 
 note() { # shown with the result
 	echo "# $*"
+}
+
+# A Python part of a test, with the topology in its environment. Its lines are parts, too.
+python() { # FILE ARGUMENT...
+	local file=$1
+	shift
+	export A_DEV A_NETDEV A_NS A_IP4 A_IP6 B_DEV B_NETDEV B_NS B_IP4 B_IP6 B_HOST TOPO
+	/usr/bin/python3 "$SUITE/py/$file" "$@" || failures=$((failures + 1))
 }
 
 failures=0
@@ -305,6 +313,7 @@ remote() { # END: is it another machine?
 	[ "$1" = b ] && [ "${B_HOST-}" ]
 }
 
+# The table has 1024 entries and is filled from the front; a test has few addresses.
 # Index of the RoCEv2 GID of an address. Exit code 1: there is none.
 gid_index() { # END ADDRESS
 	local dir gid file found type
@@ -313,7 +322,7 @@ gid_index() { # END ADDRESS
 		on "$1" bash -c ". '$SUITE/lib.sh'; B_DEV=$B_DEV gid_index b $2"
 		return
 	fi
-	for file in "$dir"/gids/*; do
+	for file in "$dir"/gids/{0..31}; do
 		read -r found <"$file"
 		[ "$found" = "$gid" ] || continue
 		read -r type 2>/dev/null <"$dir/gid_attrs/types/${file##*/}" || continue
@@ -332,10 +341,10 @@ gid_indices() { # END
 		on "$1" bash -c ". '$SUITE/lib.sh'; B_DEV=$B_DEV gid_indices b"
 		return
 	fi
-	for file in "$(port_dir "$1")"/gids/*; do
-		read -r found <"$file" && [ "$found" != 0000:0000:0000:0000:0000:0000:0000:0000 ] &&
-			echo "${file##*/}"
-	done | sort -n
+	for file in "$(port_dir "$1")"/gids/{0..31}; do
+		read -r found <"$file"
+		[ "$found" = 0000:0000:0000:0000:0000:0000:0000:0000 ] || echo "${file##*/}"
+	done
 }
 
 # ---- counters ---------------------------------------------------------------------

@@ -5,7 +5,7 @@
 # usage: run.sh check|quick|smoke|full|TEST...        as root, in a VM made for it
 #
 # A test is tests/NAME.sh. Two comment lines in it say in which lists it is and how many seconds it may
-# take; a kernel with KASAN gets SLOW times as many. Exit code 0 is a pass, 4 a skip. Whatever a test
+# take; SLOW (8 on a kernel with KASAN, else 1) times as many. Exit code 0 is a pass, 4 a skip. Whatever a test
 # leaves behind (processes, links, netdevs, namespaces) is removed; a line of the kernel log that tells of
 # a fault fails the test that ran. The environment: LINK_TYPE (weft), VERBOSE=1 (all output), KEEP=DIR
 # (where the tests' logs stay).
