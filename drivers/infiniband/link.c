@@ -67,12 +67,22 @@ struct weft_dev *weft_link_of_netdev(const struct net_device *netdev)
 	return NULL;
 }
 
-struct weft_dev *weft_link_get_by_name(const char *name)
+/* ib_dev.name may be rewritten by a rename just now, but unlike dev_name() it is never freed. */
+static bool weft_link_has_name(const char *name)
 {
-	struct ib_device *ib_dev;
+	struct weft_dev *dev;
 
-	ib_dev = ib_device_get_by_name(name, (enum rdma_driver_id)WEFT_DRIVER_ID);
-	return ib_dev ? weft_from_ibdev(ib_dev) : NULL;
+	ASSERT_RTNL();
+	list_for_each_entry(dev, &weft_links, node)
+		if (!strcmp(dev->ib_dev.name, name))
+			return true;
+	return false;
+}
+
+/* Newer kernels do not let a driver look up others' names: registration finds those. */
+static int weft_link_refuse_name(const char *name, const struct net_device *netdev)
+{
+	return weft_refuse(name, netdev, -EEXIST, "an RDMA device %s exists already", name);
 }
 
 static bool weft_link_name_valid(const char *name)
@@ -88,16 +98,12 @@ static bool weft_link_name_valid(const char *name)
 /* Is @name free, and can @netdev carry a link? 0, or the refusal. Under RTNL. */
 static int weft_link_check(const char *name, const struct net_device *netdev)
 {
-	struct ib_device *same;
 	struct weft_dev *dev;
 
 	if (!weft_link_name_valid(name))
 		return weft_refuse(name, netdev, -EINVAL, "a name has no space, '/' or '%%'");
-	same = ib_device_get_by_name(name, RDMA_DRIVER_UNKNOWN);
-	if (same) {
-		ib_device_put(same);
-		return weft_refuse(name, netdev, -EEXIST, "an RDMA device %s exists already", name);
-	}
+	if (weft_link_has_name(name))
+		return weft_link_refuse_name(name, netdev);
 	if (netdev->flags & IFF_LOOPBACK)
 		return weft_refuse(name, netdev, -EADDRNOTAVAIL,
 				   "%s is the loopback device; a link on any Ethernet netdev reaches its own host too",
@@ -184,7 +190,10 @@ static int weft_newlink(const char *name, struct net_device *netdev)
 	ret = weft_dev_register(dev, name);
 	if (ret) {
 		put_device(&dev->ib_dev.dev);
-		weft_refuse(name, netdev, ret, "the RDMA core refused the device");
+		if (ret == -ENFILE)
+			ret = weft_link_refuse_name(name, netdev);
+		else
+			weft_refuse(name, netdev, ret, "the RDMA core refused the device");
 		goto dealloc;
 	}
 	ret = weft_link_confirm(dev, name, netdev);

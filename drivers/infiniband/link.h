@@ -20,8 +20,6 @@ bool weft_link_last_refusal(struct weft_refusal *out);
 
 /* Link on @netdev, or NULL. Under RTNL. */
 struct weft_dev *weft_link_of_netdev(const struct net_device *netdev);
-/* By RDMA device name, with ib_device_get(); undo with ib_device_put(). */
-struct weft_dev *weft_link_get_by_name(const char *name);
 
 /* @num_rxq: receive queues of a new link; 0: as many as CPUs are online. */
 int weft_link_init(unsigned int num_rxq);
