@@ -16,6 +16,7 @@
 #include <linux/wait.h>
 #include <net/addrconf.h>
 #include <net/dsfield.h>
+#include <net/inet_ecn.h>
 #include <net/ip.h>
 #include <net/ip6_route.h>
 #include <net/ipv6.h>
@@ -124,15 +125,13 @@ void weft_tx_drain(void)
 
 static struct dst_entry *weft_route_v4(struct net *net, const struct weft_av *av, int oif)
 {
-	struct flowi4 fl = {
-		.flowi4_oif = oif,
-		.saddr = av->saddr.s6_addr32[3],
-		.daddr = av->daddr.s6_addr32[3],
-		.flowi4_proto = IPPROTO_UDP,
-		.flowi4_tos = RT_TOS(av->tclass),
-	};
-	struct rtable *rt = ip_route_output_key(net, &fl);
+	struct flowi4 fl;
+	struct rtable *rt;
 
+	flowi4_init_output(&fl, oif, 0, av->tclass & ~INET_ECN_MASK, RT_SCOPE_UNIVERSE,
+			   IPPROTO_UDP, 0, av->daddr.s6_addr32[3], av->saddr.s6_addr32[3], 0, 0,
+			   GLOBAL_ROOT_UID);
+	rt = ip_route_output_key(net, &fl);
 	return IS_ERR(rt) ? NULL : &rt->dst;
 }
 
