@@ -120,21 +120,27 @@ static struct net_device *weft_get_netdev(struct ib_device *ib_dev, u32 port)
 	return weft_dev_get_netdev(weft_from_ibdev(ib_dev));
 }
 
-/* Only librxe can drive the device so far, and it knows it by its name. */
+/*
+ * Only librxe can drive the device so far, and it knows it by its name. A context keeps the module:
+ * uverbs itself does so only for drivers that cannot be taken from under a program, and a mere rmmod
+ * should not do that.
+ */
 static int weft_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 {
 	struct weft_dev *dev = weft_from_ibdev(ibuc->device);
 
-	if (weft_dev_has_stock_provider(dev))
-		return 0;
-	if (!xchg(&dev->users_told, true))
-		dev_info(&dev->ib_dev.dev,
-			 "serves kernel users only; a link whose name begins with \"rxe\" serves programs too\n");
-	return -EOPNOTSUPP;
+	if (!weft_dev_has_stock_provider(dev)) {
+		if (!xchg(&dev->users_told, true))
+			dev_info(&dev->ib_dev.dev,
+				 "serves kernel users only: programs need a link named rxe*\n");
+		return -EOPNOTSUPP;
+	}
+	return try_module_get(THIS_MODULE) ? 0 : -ENODEV;
 }
 
 static void weft_dealloc_ucontext(struct ib_ucontext *ibuc)
 {
+	module_put(THIS_MODULE);
 }
 
 /*
