@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * ib_alloc_device_with_net() for kernels whose ib_devices are all born in init_net; the flag of ATOMIC_WRITE,
- * which is an ABI value, for kernels that have no device with it.
+ * ib_alloc_device_with_net() for kernels whose ib_devices are all born in init_net; the flag of
+ * ATOMIC_WRITE, which is an ABI value, for kernels that have no device with it.
  */
 #ifndef WEFT_COMPAT_RDMA_IB_VERBS_H
 #define WEFT_COMPAT_RDMA_IB_VERBS_H
