@@ -104,7 +104,8 @@ static int weft_link_fill(struct sk_buff *skb, u32 portid, u32 seq, int flags,
 	    nla_put_u32(skb, WEFT_IB_A_LINK_GSI,
 			dev->gsi_refused ? WEFT_IB_GSI_RDMA_RXE : WEFT_IB_GSI_OWN) ||
 	    nla_put_u32(skb, WEFT_IB_A_LINK_PROVIDER,
-			dev->stock_provider ? WEFT_IB_PROVIDER_RXE : WEFT_IB_PROVIDER_NONE) ||
+			weft_dev_has_stock_provider(dev) ? WEFT_IB_PROVIDER_RXE :
+							   WEFT_IB_PROVIDER_NONE) ||
 	    nla_put_u32(skb, WEFT_IB_A_LINK_NUM_QPS, atomic_read(&dev->num_qp))) {
 		genlmsg_cancel(skb, header);
 		return -EMSGSIZE;
@@ -321,7 +322,7 @@ static int weft_settings_apply(struct weft_dev *dev, const struct weft_link_sett
 	if (to->num_rxq != dev->num_rxq) {
 		err = weft_rx_resize(dev, to->num_rxq);
 		if (err) {
-			NL_SET_ERR_MSG(extack, "no memory for that many receive queues");
+			NL_SET_ERR_MSG(extack, "the receive queues could not be changed");
 			return err;
 		}
 	}

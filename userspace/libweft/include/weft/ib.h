@@ -40,7 +40,7 @@ struct LinkSettings {
     std::optional<weft_ib_shortcut> shortcut;
 };
 
-// Counters run from the link's creation, or from the last change of its number of queues.
+// Counters run from the creation of the link.
 struct RxQueue {
     uint32_t ifindex = 0; // of the link's netdev
     uint32_t index = 0;
