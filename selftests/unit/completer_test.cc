@@ -100,6 +100,8 @@ TEST(Completer, SequenceNakAcknowledgesWhatIsBefore) {
     expect_retry(step(read(4 * mtu), sequence_nak(0)), 0, false);
     expect_retry(step(read(4 * mtu), sequence_nak(4)), 0, true);
     expect_retry(step(read(4 * mtu, 3), sequence_nak(4)), 3, true);
+    expect_retry(step(read(4 * mtu, 1), sequence_nak(1)), 1, false);
+    expect_retry(step(read(4 * mtu, 1), sequence_nak(2)), 1, true);
     EXPECT_EQ(step(read(4 * mtu, 3), sequence_nak(0)).verdict, WEFT_COMP_DROP)
         << "the READ was received since";
 }

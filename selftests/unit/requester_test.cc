@@ -131,6 +131,7 @@ TEST(Requester, OffsetOfPsn) {
     EXPECT_EQ(weft_req_offset_of_psn(WEFT_WR_READ, 0, 0x7ffff, 4096, 0x80000000), 0x7ffff000U);
     EXPECT_EQ(weft_req_offset_of_psn(WEFT_WR_WRITE, 5, 4, 4096, 0x80000000), 0x80000000U)
         << "no overflow";
+    EXPECT_EQ(weft_req_offset_of_psn(WEFT_WR_WRITE, 0, 0x100001, 4096, 5000), 5000U);
     EXPECT_EQ(weft_req_offset_of_psn(WEFT_WR_FETCH_ADD, 10, 11, 1024, 8), 0U);
 }
 

@@ -268,6 +268,15 @@ TEST(ResponderUc, WhatIsWrongIsDroppedInSilence) {
     }
 }
 
+TEST(ResponderUc, AForeignPacketSpoilsTheOpenMessage) {
+    weft_resp_state st = at(epsn);
+    EXPECT_EQ(uc(st, packet(WEFT_UC | WEFT_SEND_FIRST, epsn, mtu)).verdict, WEFT_RESP_OK);
+    EXPECT_EQ(uc(st, packet(WEFT_UC | WEFT_WRITE_MIDDLE, epsn + 1, mtu)).verdict, WEFT_RESP_DROP);
+    EXPECT_EQ(uc(st, packet(WEFT_UC | WEFT_SEND_LAST, epsn + 2, 1)).verdict, WEFT_RESP_DROP);
+    EXPECT_EQ(uc(st, packet(WEFT_UC | WEFT_SEND_ONLY, epsn + 3, 1)).verdict, WEFT_RESP_OK);
+    EXPECT_EQ(st.msn, 1U);
+}
+
 TEST(ResponderUc, KnowsOnlySendAndWrite) {
     for (const unsigned operation : {0x0c, 0x0d, 0x10, 0x11, 0x12, 0x13, 0x14, 0x16, 0x17, 0x1d})
         EXPECT_EQ(weft_opcode_info(static_cast<u8>(WEFT_UC | operation)), nullptr);
