@@ -124,6 +124,7 @@ load_modules() {
 }
 
 add_link() { # NETNS NAME NETDEV [TYPE]
+	[ "${4:-$LINK_TYPE}" = weft ] || modprobe -q "rdma_$4"
 	in_ns "$1" rdma link add "$2" type "${4:-$LINK_TYPE}" netdev "$3"
 }
 
@@ -149,8 +150,11 @@ clean_all() {
 		rc=1
 	fi
 	nft flush ruleset 2>/dev/null
-	[ "${FORCED_RXE-}" ] || [ "$LINK_TYPE" = rxe ] || rmmod rdma_rxe 2>/dev/null
-	return $rc
+	if [ "${B_HOST-}" ]; then
+		on b "$SUITE/hosts.sh" clean || rc=1
+	fi
+	[ "$LINK_TYPE" = rxe ] || rmmod rdma_rxe 2>/dev/null
+	return "$rc"
 }
 
 no_device() {
@@ -242,11 +246,26 @@ topo_pair() { # [MTU]
 	wait_ends
 }
 
-# The topology that the environment asks for (hosts.sh has made its own already).
+# Two machines, see hosts.sh: a is this one, b is $B_HOST. Addresses and netdevs are there already.
+topo_hosts() { # [TYPE-OF-A TYPE-OF-B]
+	TOPO=hosts
+	A_NETDEV=$(netdev_of 192.0.2.1) B_NETDEV=$(on b "$SUITE/hosts.sh" netdev "$B_HOST")
+	A_NS='' A_DEV=rxe_w0 A_IP4=192.0.2.1 A_IP6=2001:db8::1
+	B_NS='' B_DEV=rxe_w1 B_IP4=192.0.2.2 B_IP6=2001:db8::2
+	add_link '' rxe_w0 "$A_NETDEV" "${1:-$LINK_TYPE}" || fail "rdma link add"
+	on b "$SUITE/hosts.sh" link rxe_w1 "$B_NETDEV" "${2:-$LINK_TYPE}" || fail "rdma link add on the other machine"
+	wait_ends
+}
+
+netdev_of() { # ADDRESS
+	ip -o -4 addr show to "$1" | awk '{ print $2; exit }'
+}
+
+# The topology that the environment asks for.
 topo() { # [MTU]
 	case ${TOPO:-pair} in
 	self) topo_self "$@" ;;
-	hosts) ;;
+	hosts) topo_hosts ;;
 	*) topo_pair "$@" ;;
 	esac
 }

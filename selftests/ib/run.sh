@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Runs the VM suite's tests, each in its own session and within its own time, and reports them as TAP.
 #
-# usage: run.sh check|quick|smoke|full|TEST...        as root, in a VM made for it
+# usage: run.sh check|quick|smoke|full|hosts|TEST...        as root, in a VM made for it
 #
 # A test is tests/NAME.sh. Two comment lines in it say in which lists it is and how many seconds it may
 # take; SLOW (8 on a kernel with KASAN, else 1) times as many. Exit code 0 is a pass, 4 a skip. Whatever a test
@@ -26,7 +26,7 @@ header() { # TEST KEY
 tests_of() { # LIST|TEST
 	local file name
 	case $1 in
-	check | quick | smoke | full)
+	check | quick | smoke | full | hosts)
 		for file in "$here"/tests/*.sh; do
 			name=${file##*/}
 			name=${name%.sh}
@@ -45,7 +45,6 @@ tests_of() { # LIST|TEST
 
 [ $# -gt 0 ] || usage
 [ "$(id -u)" = 0 ] || { echo "run.sh: needs root, in a VM (tools/weft-vm run)" >&2; exit 2; }
-LEVEL=check
 list=()
 for word in "$@"; do
 	case $word in check | quick | smoke | full) LEVEL=$word ;; esac
@@ -54,7 +53,6 @@ for word in "$@"; do
 	list+=($more)
 done
 export LEVEL
-export SUITE=$here
 
 work=${KEEP:-$(mktemp -d /tmp/suite.XXXXXX)}
 mkdir -p "$work"

@@ -10,6 +10,7 @@ import struct
 import zlib
 
 UDP_PORT = 4791
+SO_RCVBUFFORCE = 33
 RC_SEND_FIRST, RC_SEND_ONLY, RC_WRITE_FIRST, RC_WRITE_ONLY, RC_ACK = 0x00, 0x04, 0x06, 0x0a, 0x11
 RC_WRITE_MIDDLE, RC_WRITE_LAST, RC_READ_REQUEST, RC_FETCH_ADD = 0x07, 0x08, 0x0c, 0x14
 UC_SEND_ONLY, UC_WRITE_ONLY, UD_SEND_ONLY = 0x24, 0x2a, 0x64
@@ -81,7 +82,7 @@ class Wire:
 
     def __init__(self, netdev, destination, netns=""):
         self.socket = in_netns(netns, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0))
-        self.socket.bind((netdev, 0))
+        in_netns(netns, lambda: self.socket.bind((netdev, 0)))
         source = self.socket.getsockname()[4]
         self.ethernet = bytes.fromhex(destination.replace(":", "")) + source
 
@@ -113,28 +114,28 @@ class Tap:
     def __init__(self, netdev, netns=""):
         self.socket = in_netns(netns, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM,
                                                             socket.htons(3)))
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUFFORCE if hasattr(socket, "SO_RCVBUFFORCE")
-                               else 33, 64 << 20)
-        self.socket.bind((netdev, 3))
+        self.socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
+        in_netns(netns, lambda: self.socket.bind((netdev, 3)))
         self.socket.setblocking(False)
 
-    def frames(self, outgoing=None):
-        """Those that have come since the last call; True and False: only sent and only received ones."""
-        found = []
+    def both(self):
+        """(packet from its IP header on, is it an outgoing one?) for all that have come since the last call."""
         while True:
             try:
                 data, where = self.socket.recvfrom(65536)
             except BlockingIOError:
-                return found
-            is_out = where[2] == socket.PACKET_OUTGOING
-            if outgoing is not None and is_out != outgoing:
+                return
+            v4 = data[0] >> 4 == 4
+            head = (data[0] & 15) * 4 if v4 else 40
+            protocol = data[9] if v4 else data[6]
+            if protocol != socket.IPPROTO_UDP or struct.unpack_from("!H", data, head + 2)[0] != UDP_PORT:
                 continue
-            head = (data[0] & 15) * 4 if data[0] >> 4 == 4 else 40
-            protocol = data[9] if data[0] >> 4 == 4 else data[6]
-            if protocol == 17 and struct.unpack_from("!H", data, head + 2)[0] == UDP_PORT:
-                total = struct.unpack_from("!H", data, 2)[0] if head != 40 or data[0] >> 4 == 4 else \
-                    40 + struct.unpack_from("!H", data, 4)[0]
-                found.append(data[:total])
+            length = struct.unpack_from("!H", data, 2)[0] if v4 else 40 + struct.unpack_from("!H", data, 4)[0]
+            yield data[:length], where[2] == socket.PACKET_OUTGOING
+
+    def frames(self, outgoing=None):
+        """The packets alone; True and False: only sent and only received ones."""
+        return [data for data, out in self.both() if outgoing is None or out == outgoing]
 
     def close(self):
         self.socket.close()

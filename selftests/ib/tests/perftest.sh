@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
 # perftest: ib_{send,write,read,atomic}_{bw,lat} over RC, UC, UD; sizes and path MTUs by list.
-# lists: check quick full
+# lists: check quick full hosts
 # limit: 240
 . "$SUITE/lib.sh"
 
@@ -88,7 +88,7 @@ run_level() {
 	esac
 }
 
-topo
+topo 4200
 IA=$(gid_index a "$A_IP4") IB=$(gid_index b "$B_IP4")
 run_level
 finish

@@ -1,0 +1,16 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: MIT
+# Loss, doubles, reordering, corruption, late and absent receivers: each byte and each counter checked.
+# lists: check quick full
+# limit: 120
+. "$SUITE/lib.sh"
+
+[ "$LINK_TYPE" = weft ] || skip "needs two namespaces and Weft's counters"
+topo_pair 4200
+modprobe -q sch_netem
+for end in a b; do
+	# Everything has to pass the qdisc and the wire, with a real ICRC.
+	on $end weft link set "$(of $end DEV)" shortcut off icrc always || fail "weft link set"
+done
+python loss.py
+finish
