@@ -6,9 +6,9 @@
  * as GIDs; here is decided which become one: those that are assigned and not tentative. Two cases
  * need care:
  *
- * - ib_core's default GID is made from the MAC, assigned or not, and would outlive the address. Its
- *   slot (index 0; one per RoCE type, of which there is one) is always refused; the link-local
- *   address comes in by the ordinary way.
+ * - ib_core's default GID (index 0; one per RoCE type, of which there is one) is made from the MAC,
+ *   assigned or not: it is refused until that link-local address is there. ib_core leaves it in its
+ *   table when the address goes; here it then names nobody, which each match looks up.
  * - Nobody is told when duplicate address detection ends. A refused tentative address therefore
  *   starts a work that looks at the netdevs until none is tentative, and then has ib_core offer all
  *   again.
@@ -39,6 +39,7 @@ struct weft_gid {
 	struct in6_addr addr;
 	struct net *net; /* NULL: it died, the entry is out of the table */
 	int ifindex;     /* of the netdev that has the address; compared for link-local ones */
+	bool outlives;   /* the default GID: it stays when its address goes */
 	struct weft_dev *dev;
 	struct rcu_head rcu;
 };
@@ -51,11 +52,20 @@ static u32 weft_gid_hash(const struct in6_addr *addr)
 	return jhash(addr, sizeof(*addr), 0);
 }
 
+/* The default GID's address is a link-local one of the link's own netdev. */
+static bool weft_gid_alive(const struct weft_gid *gid)
+{
+	struct net_device *netdev = rcu_dereference(gid->dev->netdev);
+
+	return !gid->outlives || (netdev && ipv6_chk_addr(gid->net, &gid->addr, netdev, 1));
+}
+
 static bool weft_gid_matches(const struct weft_gid *gid, const struct net *net,
 			     const struct in6_addr *addr, int ifindex)
 {
 	return ipv6_addr_equal(&gid->addr, addr) && gid->net == net &&
-	       (!(ipv6_addr_type(addr) & IPV6_ADDR_LINKLOCAL) || gid->ifindex == ifindex);
+	       (!(ipv6_addr_type(addr) & IPV6_ADDR_LINKLOCAL) || gid->ifindex == ifindex) &&
+	       weft_gid_alive(gid);
 }
 
 struct weft_dev *weft_gid_find(struct net *net, const struct in6_addr *addr, int ifindex)
@@ -181,12 +191,11 @@ int weft_add_gid(const struct ib_gid_attr *attr, void **context)
 
 	if (attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP)
 		return -EOPNOTSUPP;
-	if (attr->index == WEFT_GID_DEFAULT_INDEX)
-		return -EADDRNOTAVAIL;
 	gid = kzalloc(sizeof(*gid), GFP_KERNEL);
 	if (!gid)
 		return -ENOMEM;
 	gid->dev = weft_from_ibdev(attr->device);
+	gid->outlives = attr->index == WEFT_GID_DEFAULT_INDEX;
 	memcpy(&gid->addr, attr->gid.raw, sizeof(gid->addr));
 
 	mutex_lock(&weft_gid_lock);
