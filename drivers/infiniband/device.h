@@ -97,7 +97,6 @@ struct weft_dev {
 	u32 speed_mbps;               /* of the netdev; WRITE_ONCE under RTNL; 0: not known */
 	bool port_active;             /* as last told to users; under RTNL */
 	bool gsi_refused;             /* rdma_rxe was on the netdev first: QP1 stays with it */
-	bool users_told;              /* that they are not */
 	atomic_t num_qp;              /* without the GSI QP */
 };
 

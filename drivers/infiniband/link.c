@@ -161,6 +161,8 @@ static int weft_link_confirm(struct weft_dev *dev, const char *name, struct net_
 		ib_unregister_device_and_put(&dev->ib_dev);
 		return weft_refuse(name, netdev, -ENODEV, "%s went away meanwhile", netdev->name);
 	}
+	if (!weft_dev_has_stock_provider(dev))
+		dev_info(&dev->ib_dev.dev, "serves kernel users only: programs need a link named rxe*\n");
 	if (dev->gsi_refused) {
 		weft_refuse(name, netdev, -EADDRINUSE,
 			    "rdma_rxe has QP1 of %s, so rdma_cm does not work on %s: delete the rxe link first, then add this one again",

@@ -129,12 +129,8 @@ static int weft_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 {
 	struct weft_dev *dev = weft_from_ibdev(ibuc->device);
 
-	if (!weft_dev_has_stock_provider(dev)) {
-		if (!xchg(&dev->users_told, true))
-			dev_info(&dev->ib_dev.dev,
-				 "serves kernel users only: programs need a link named rxe*\n");
+	if (!weft_dev_has_stock_provider(dev))
 		return -EOPNOTSUPP;
-	}
 	return try_module_get(THIS_MODULE) ? 0 : -ENODEV;
 }
 
