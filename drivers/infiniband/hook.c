@@ -213,7 +213,9 @@ static void weft_packet_deliver(struct weft_dev *dev, struct sk_buff *skb,
 		goto drop;
 	}
 
-	skb_orphan(skb); /* else the sender's socket waits for us */
+	/* A sender's socket must not wait for us; a Weft sender on this host shall. */
+	if (!weft_tx_owns(skb))
+		skb_orphan(skb);
 	skb_dst_drop(skb);
 	nf_reset_ct(skb);
 	*WEFT_RX_CB(skb) = (struct weft_rx_cb){

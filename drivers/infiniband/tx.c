@@ -111,6 +111,11 @@ static void weft_tx_own(struct weft_tx_flow *flow, struct sk_buff *skb)
 	skb->destructor = weft_tx_destructor;
 }
 
+bool weft_tx_owns(const struct sk_buff *skb)
+{
+	return skb->destructor == weft_tx_destructor;
+}
+
 void weft_tx_drain(void)
 {
 	wait_event(weft_skbs_none, !atomic_read(&weft_skbs_out));

@@ -64,6 +64,9 @@ static inline bool weft_tx_full(struct weft_tx_flow *flow)
 /* Forget the cached route: address vector changed. */
 void weft_tx_flow_reset(struct weft_tx_flow *flow);
 
+/* Does the skb still count as in flight of a flow on this host? */
+bool weft_tx_owns(const struct sk_buff *skb);
+
 /*
  * An skb with room for all headers and @pkt->payload_len bytes of payload, linear; *payload
  * points at where the payload goes. NULL: no memory. BH off.
