@@ -145,6 +145,7 @@ void weft_qp_error(struct weft_qp *qp)
 	spin_lock_bh(&qp->req.lock);
 	spin_lock(&qp->resp.lock);
 	changed = qp->state != IB_QPS_ERR && qp->state != IB_QPS_RESET;
+	weft_responder_settle(qp);
 	if (changed)
 		WRITE_ONCE(qp->state, IB_QPS_ERR);
 	spin_unlock(&qp->resp.lock);
@@ -329,6 +330,7 @@ static void weft_qp_withdraw(struct weft_qp *qp)
 	}
 	spin_lock_bh(&qp->req.lock);
 	spin_lock(&qp->resp.lock);
+	weft_responder_settle(qp);
 	WRITE_ONCE(qp->state, IB_QPS_RESET);
 	spin_unlock(&qp->resp.lock);
 	spin_unlock_bh(&qp->req.lock);

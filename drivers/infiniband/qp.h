@@ -281,6 +281,11 @@ bool weft_responder_run(struct weft_qp *qp, int budget);
 struct weft_res *weft_res_new(struct weft_qp *qp, const struct weft_pkt *pkt,
 			      enum weft_res_kind kind);
 void weft_res_again(struct weft_qp *qp, const struct weft_pkt *pkt);
+/*
+ * resource.c: the QP is about to answer no more. A user who saw the last message's completion may
+ * end the QP before the batch's acknowledgment went out: it goes now. resp.lock.
+ */
+void weft_responder_settle(struct weft_qp *qp);
 /* resource.c: ACK or NAK, now. resp.lock. */
 void weft_responder_answer(struct weft_qp *qp, u8 syndrome, u32 psn);
 /* datagram.c */

@@ -163,6 +163,8 @@ static void weft_enter_state(struct weft_qp *qp, enum ib_qp_state next)
 	}
 	if (next == IB_QPS_RTS)
 		qp->attr.sq_draining = 0;
+	if (next == IB_QPS_RESET || next == IB_QPS_ERR)
+		weft_responder_settle(qp);
 	/* Pairs with the acquire in weft_packet_ok(). */
 	smp_store_release(&qp->state, next);
 	if (next == IB_QPS_RESET)

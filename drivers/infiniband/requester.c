@@ -54,33 +54,33 @@ static u32 weft_wc_byte_len(const struct weft_swqe *wqe)
 	}
 }
 
-/* False: the CQ takes no more. */
-static bool weft_send_complete(struct weft_qp *qp, const struct weft_swqe *wqe)
+/* Completion of a WQE that is done. False: none is wanted. */
+static bool weft_send_wc(struct weft_qp *qp, const struct weft_swqe *wqe, struct ib_wc *wc)
 {
-	struct ib_wc wc = {
-		.wr_id = wqe->wr_id,
-		.status = wqe->status,
-		.qp = &qp->ibqp,
-	};
-
 	if (wqe->status == IB_WC_SUCCESS && !(wqe->flags & IB_SEND_SIGNALED) && !qp->sq_sig_all)
-		return true;
+		return false;
+	memset(wc, 0, sizeof(*wc));
+	wc->wr_id = wqe->wr_id;
+	wc->status = wqe->status;
+	wc->qp = &qp->ibqp;
 	if ((u32)wqe->opcode < ARRAY_SIZE(weft_wc_map))
-		wc.opcode = weft_wc_map[wqe->opcode].opcode;
+		wc->opcode = weft_wc_map[wqe->opcode].opcode;
 	if (wqe->status == IB_WC_SUCCESS)
-		wc.byte_len = weft_wc_byte_len(wqe);
+		wc->byte_len = weft_wc_byte_len(wqe);
 	else if (wqe->status == IB_WC_WR_FLUSH_ERR)
 		weft_count(qp->dev, flushed_wrs);
 	else
 		weft_count(qp->dev, req_cqe_error);
-	return !weft_cq_post(qp->scq, &wc, false);
+	return true;
 }
 
 bool weft_requester_reap(struct weft_qp *qp)
 {
 	struct weft_req *req = &qp->req;
+	enum ib_wc_status status;
 	struct weft_swqe *wqe;
-	bool ok;
+	struct ib_wc wc;
+	bool wanted;
 
 	while (req->tail != READ_ONCE(qp->sq.producer)) {
 		wqe = weft_sq_wqe(qp, req->tail);
@@ -88,14 +88,17 @@ bool weft_requester_reap(struct weft_qp *qp)
 			break;
 		if (wqe->rd_atomic)
 			req->rd_atomic--;
-		ok = weft_send_complete(qp, wqe) &&
-		     (wqe->status == IB_WC_SUCCESS || wqe->status == IB_WC_WR_FLUSH_ERR);
+		status = wqe->status;
+		wanted = weft_send_wc(qp, wqe, &wc);
 		if (req->cur == req->tail)
 			req->cur++;
-		WRITE_ONCE(req->tail, req->tail + 1);
+		/* Who sees the completion may post at once: the slot is free before. */
+		smp_store_release(&req->tail, req->tail + 1);
 		if (qp->sq.ring)
 			weft_ring_consume(qp->sq.ring);
-		if (!ok)
+		if (wanted && weft_cq_post(qp->scq, &wc, false))
+			return false;
+		if (status != IB_WC_SUCCESS && status != IB_WC_WR_FLUSH_ERR)
 			return false;
 	}
 	return true;

@@ -45,6 +45,17 @@ void weft_responder_answer(struct weft_qp *qp, u8 syndrome, u32 psn)
 	weft_answer_send(qp, &pkt);
 }
 
+void weft_responder_settle(struct weft_qp *qp)
+{
+	struct weft_resp *resp = &qp->resp;
+
+	if (qp->state < IB_QPS_RTR || qp->state > IB_QPS_SQE || resp->broken || resp->res_todo ||
+	    !resp->ack_pending)
+		return;
+	resp->ack_pending = false;
+	weft_responder_answer(qp, WEFT_SYNDROME_ACK, resp->ack_psn);
+}
+
 /* --- the ring; resp.lock --- */
 
 static void weft_res_set_todo(struct weft_resp *resp, struct weft_res *res, bool todo)

@@ -286,7 +286,8 @@ static int weft_post_one(struct weft_qp *qp, const struct ib_send_wr *wr)
 	struct weft_swqe *wqe;
 	int err = 0;
 
-	if (sq->producer - READ_ONCE(qp->req.tail) >= sq->max_wr)
+	/* Pairs with the release in weft_requester_reap(): the slot's old content was used. */
+	if (sq->producer - smp_load_acquire(&qp->req.tail) >= sq->max_wr)
 		return -ENOMEM;
 	wqe = weft_sq_wqe(qp, sq->producer);
 	weft_swqe_begin(wqe, wr->wr_id, wr->opcode, wr->send_flags);
