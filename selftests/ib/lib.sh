@@ -509,3 +509,39 @@ serve_balanced() {
 	fi
 	[ "$UNIT" = pkts ] || at_least "bytes on the wire" $((rcvd_a + rcvd_b)) "${LEAST:-1}"
 }
+
+# ---- traffic in the background ------------------------------------------------------
+
+# Checked RC traffic between the ends (py/traffic.py) until traffic_stop.
+traffic_start() {
+	export A_DEV A_IP4 A_IP6 B_DEV B_IP4 B_IP6
+	echo 0 >"$TMP/traffic.count"
+	/usr/bin/python3 "$SUITE/py/traffic.py" "$TMP/traffic.count" >"$TMP/traffic.log" 2>&1 &
+	TRAFFIC_PID=$!
+	TRAFFIC_SEEN=0
+	traffic_goes_on
+}
+
+# It has done something since the last call, and is still at it.
+traffic_goes_on() {
+	wait_for 30 traffic_moved || {
+		echo "no traffic beyond $TRAFFIC_SEEN operations"
+		cat "$TMP/traffic.log"
+		return 1
+	}
+	TRAFFIC_SEEN=$(<"$TMP/traffic.count")
+	kill -0 "$TRAFFIC_PID"
+}
+
+traffic_moved() {
+	local count
+	read -r count <"$TMP/traffic.count" && [ "${count:-0}" -gt $((TRAFFIC_SEEN + 8)) ]
+}
+
+traffic_stop() {
+	kill "$TRAFFIC_PID"
+	wait_for 60 grep -q '^clean end' "$TMP/traffic.log" || {
+		cat "$TMP/traffic.log"
+		return 1
+	}
+}

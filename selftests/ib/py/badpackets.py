@@ -66,12 +66,12 @@ class Target:
     def whole(self, transport, **options):
         return roce.packet(self.src, self.dst, transport, **options)
 
-    def send_good(self):
+    def send_good(self, **options):
         """It arrives, byte for byte."""
         self.good += 1
         data = f"good frame {self.good}".encode().ljust(37, b".")
         if self.kind == "UD":
-            self.wire.send(self.whole(self.datagram(data)))
+            self.wire.send(self.whole(self.datagram(data), **options))
             got = self.b.poll(1, 5)
             equal("a good datagram", [(wc["status"], wc["len"]) for wc in got],
                   [("SUCCESS", len(data) + vx.GRH)])
@@ -79,7 +79,7 @@ class Target:
             equal("its bytes", self.b.peek(slot + vx.GRH, len(data)), data.hex())
             self.b.recv(slot, 1024 + vx.GRH, got[0]["wr_id"])
         else:
-            self.wire.send(self.whole(self.write(data)))
+            self.wire.send(self.whole(self.write(data), **options))
             wait_for("a good WRITE arrives", lambda: self.b.peek(300000, len(data)) == data.hex())
         self.psn = (self.psn + 1) & 0xffffff
 
@@ -117,7 +117,8 @@ def faults_of(target):
                                     roce.deth(1, 1) + data), "rx_drop_qp_type"
     for opcode in (0x1f, 0x3e, 0x40, 0xff):
         yield f"opcode {opcode:#x}", target.whole(target.write(data, opcode=opcode)), "rx_drop_opcode"
-    yield "pad that is not there", target.whole(target.write(data, pad=3)), "rx_drop_length"
+    yield "61 bytes without pad", target.whole(target.write(data, pad=0, length=61) + b"x"), "rx_drop_length"
+    yield "pad count for no pad", target.whole(target.write(data, pad=3) + b"x"), "rx_drop_length"
     yield "ACK with a payload", target.whole(roce.bth(roce.RC_ACK, target.info["qpn"], 0) +
                                              bytes(4) + data), "rx_drop_length"
     strange = target.src[:-1] + "9"
@@ -127,6 +128,7 @@ def faults_of(target):
         bad[10] ^= 0x55
         yield "IP checksum", bytes(bad), "rx_drop_ip"
         bad[10] ^= 0x55
+    yield "UDP checksum", target.whole(target.write(data), udp_checksum=False), "rx_drop_ip"
     at = 24 if target.family == 4 else 44
     bad[at + 1] += 4
     yield "UDP length", bytes(bad), "rx_drop_ip"
@@ -135,6 +137,7 @@ def faults_of(target):
 def connected(kind, family):
     target = Target(kind, family)
     target.send_good()
+    target.send_good(udp_checksum=True)
     for what, frame, counter in faults_of(target):
         target.expect(what, frame, **{counter: 1})
         target.send_good()
@@ -182,9 +185,11 @@ def stray():
         target = Target(family=family)
         before = no_ports(family)
         free = target.info["qpn"] ^ 0x1000
-        frame = target.whole(roce.bth(roce.RC_WRITE_ONLY, free, 5) + roce.reth(0, 0, 4) + bytes(4))
+        # IPv6 takes no UDP checksum of 0.
+        frame = target.whole(roce.bth(roce.RC_WRITE_ONLY, free, 5) + roce.reth(0, 0, 4) + bytes(4),
+                             udp_checksum=True)
         target.expect("stray QPN", frame, rx_drop_qpn=1)
-        equal("datagrams without a port", no_ports(family) - before, 1)
+        equal(f"datagrams without a port, IPv{family}", no_ports(family) - before, 1)
         target.send_good()
         target.close()
 
@@ -211,7 +216,7 @@ def truncated():
             frame = roce.ip_udp(target.src, target.dst, length) + full[:length]
             drop_one(target, f"{length} bytes", frame)
         # The same with an ICRC that is right for what is left.
-        for length in range(28):
+        for length in range(12, 28):
             frame = target.whole(body[:length])
             drop_one(target, f"{length} bytes and an ICRC", frame, "rx_drop_truncated")
         target.send_good()

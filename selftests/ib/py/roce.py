@@ -65,11 +65,21 @@ def icrc(packet):
     return struct.pack("<I", zlib.crc32(b"\xff" * 8 + bytes(masked)) & 0xffffffff)
 
 
-def packet(src, dst, transport, good=True, **options):
-    """From the IP header to the ICRC. `transport` is everything from the BTH on, pad bytes included."""
+def packet(src, dst, transport, good=True, udp_checksum=None, **options):
+    """From the IP header to the ICRC. `transport` is everything from the BTH on, pad bytes included.
+
+    udp_checksum: None leaves it 0 as RoCE NICs do, True is the right one, False a wrong one.
+    """
     whole = ip_udp(src, dst, len(transport) + 4, **options) + transport
     word = icrc(whole)
-    return whole + (word if good else bytes([word[0] ^ 1]) + word[1:])
+    whole += word if good else bytes([word[0] ^ 1]) + word[1:]
+    if udp_checksum is None:
+        return whole
+    at = (whole[0] & 15) * 4 if whole[0] >> 4 == 4 else 40
+    family = socket.AF_INET6 if ":" in src else socket.AF_INET
+    pseudo = socket.inet_pton(family, src) + socket.inet_pton(family, dst) + struct.pack("!II", len(whole) - at, 17)
+    right = checksum(pseudo + whole[at:]) or 0xffff
+    return whole[:at + 6] + struct.pack("!H", right if udp_checksum else right ^ 0x0101) + whole[at + 8:]
 
 
 def icrc_ok(whole):

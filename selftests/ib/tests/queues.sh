@@ -1,0 +1,11 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: MIT
+# The settings of `weft link set` by their effect: receive queues, moderation, ICRC, shortcut; taps.
+# lists: check quick full
+# limit: 90
+. "$SUITE/lib.sh"
+
+[ "$LINK_TYPE" = weft ] || skip "the settings are Weft's"
+topo_pair 4200
+python queues.py
+finish
