@@ -82,13 +82,19 @@ def _try_lock(handle):
     return True
 
 
+def clean_environment():
+    """Ours without what a calling make hands down: another project's make must not obey it."""
+    dropped = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "KDIR")
+    return {k: v for k, v in os.environ.items() if k not in dropped}
+
+
 def run_logged(argv, log, **kwargs):
     """Run a long command with its output in a file; a failure shows the file's end."""
     with open(log, "a", encoding="utf-8", errors="replace") as out:
         out.write(f"+ {' '.join(map(str, argv))}\n")
         out.flush()
         rc = subprocess.run([str(a) for a in argv], stdout=out, stderr=subprocess.STDOUT,
-                            stdin=subprocess.DEVNULL, check=False, **kwargs).returncode
+                            stdin=subprocess.DEVNULL, check=False, env=clean_environment(), **kwargs).returncode
     if rc:
         tail = pathlib.Path(log).read_text(encoding="utf-8", errors="replace").splitlines()[-20:]
         raise VmError(f"`{' '.join(map(str, argv[:3]))} …` failed with {rc}; end of {log}:\n  "
@@ -98,7 +104,7 @@ def run_logged(argv, log, **kwargs):
 def output_of(argv, **kwargs):
     """Standard output of a short command; a failure is a refusal with its standard error."""
     done = subprocess.run([str(a) for a in argv], capture_output=True, text=True, check=False,
-                          stdin=subprocess.DEVNULL, **kwargs)
+                          stdin=subprocess.DEVNULL, env=clean_environment(), **kwargs)
     if done.returncode:
         raise VmError(f"`{' '.join(map(str, argv))}` failed: {done.stderr.strip()[-600:]}")
     return done.stdout
