@@ -258,6 +258,8 @@ def nonsense():
     cases = (("longer than its RETH says", lambda t: t.write(bytes(64), length=60)),
              ("shorter than its RETH says", lambda t: t.write(bytes(60), length=64)),
              ("larger than the path MTU", lambda t: t.write(big)),
+             ("misaligned atomic", lambda t: roce.bth(roce.RC_FETCH_ADD, t.info["qpn"], t.psn, ack=True) +
+              roce.reth(t.info["addr"] + 300004, t.info["rkey"], 0)[:12] + bytes(7) + b"\1" + bytes(8)),
              ("MIDDLE without FIRST", lambda t: roce.bth(roce.RC_WRITE_MIDDLE, t.info["qpn"], t.psn) + bytes(1024)),
              ("FIRST that is not a whole MTU", lambda t: t.write(bytes(64), opcode=roce.RC_WRITE_FIRST, length=2000)))
     for what, make in cases:

@@ -67,8 +67,6 @@ def flush():
     b.recvs([(0, 64)] * 5)
     b.to_state("ERR")
     equal("receives", [(wc["wr_id"], wc["status"]) for wc in b.poll(5)], [(n, "WR_FLUSH_ERR") for n in range(5)])
-    b.recv(0, 64, 77)
-    equal("a receive in ERR", [(wc["wr_id"], wc["status"]) for wc in b.poll(1)], [(77, "WR_FLUSH_ERR")])
     a.to_state("ERR")
     for number in range(5):
         a.post("SEND", [(0, 64)], wr_id=number)
@@ -87,8 +85,7 @@ def bind(end, mw, offset, length, access, kind=2):
     if kind == 1:
         end.qp.bind_mw(mw, MWBind(info, e.IBV_SEND_SIGNALED))
     else:
-        wr = SendWR(opcode=e.IBV_WR_BIND_MW, num_sge=1, sg=[SGE(end.addr, 0, end.mr.lkey)],
-                    send_flags=e.IBV_SEND_SIGNALED)
+        wr = SendWR(opcode=e.IBV_WR_BIND_MW, send_flags=e.IBV_SEND_SIGNALED)
         wr.set_bind_wr(mw, info)
         end.qp.post_send(wr)
     equal("bind", end.one(), "SUCCESS")
@@ -117,8 +114,8 @@ def window1():
     before = b.sha(0, 16384)
     equal("WRITE by the old rkey", remote(a, b, "RDMA_WRITE", 4096, 64, first), "REM_ACCESS_ERR")
     equal("memory", b.sha(0, 16384), before)
-    close(a, b)
     mw.close()
+    close(a, b)
 
 
 @part("memory window type 2B: bounds, rights, its own QP only, SEND_WITH_INV ends it")
@@ -135,8 +132,8 @@ def window2():
         a, b, mw = fresh()
         equal("WRITE of all of it", remote(a, b, "RDMA_WRITE", 4096, 4096, mw.rkey), "SUCCESS")
         equal(what, remote(a, b, opcode, offset, length, mw.rkey), "REM_ACCESS_ERR")
-        close(a, b)
         mw.close()
+        close(a, b)
     a, b, mw = fresh()
     stranger = ends(b_options={"access": WINDOWED})
     stranger[0].peer["addr"] = b.addr
@@ -149,8 +146,8 @@ def window2():
     got = b.poll(1)[0]
     equal("receive", (got["status"], bool(got["flags"] & e.IBV_WC_WITH_INV)), ("SUCCESS", True))
     equal("after the invalidation", remote(a, b, "RDMA_WRITE", 4096, 8, mw.rkey), "REM_ACCESS_ERR")
-    close(a, b, *stranger)
     mw.close()
+    close(a, b, *stranger)
 
 
 @part("LOCAL_INV of a window by its owner")
@@ -160,13 +157,12 @@ def local_inv():
     bind(b, mw, 0, 4096, e.IBV_ACCESS_REMOTE_WRITE)
     equal("before", remote(a, b, "RDMA_WRITE", 0, 8, mw.rkey), "SUCCESS")
     # imm_data is a union with the rkey to invalidate.
-    wr = SendWR(opcode=e.IBV_WR_LOCAL_INV, num_sge=1, sg=[SGE(b.addr, 0, b.mr.lkey)],
-                send_flags=e.IBV_SEND_SIGNALED, imm_data=mw.rkey)
+    wr = SendWR(opcode=e.IBV_WR_LOCAL_INV, send_flags=e.IBV_SEND_SIGNALED, imm_data=mw.rkey)
     b.qp.post_send(wr)
     equal("LOCAL_INV", b.one(), "SUCCESS")
     equal("after", remote(a, b, "RDMA_WRITE", 0, 8, mw.rkey), "REM_ACCESS_ERR")
-    close(a, b)
     mw.close()
+    close(a, b)
 
 
 @part("SRQ: shared by two QPs, limit event once, LAST_WQE_REACHED, modify")
@@ -212,35 +208,33 @@ def overflow():
     close(*again)
 
 
-@part("CQ resize: what is in it stays, smaller than that is refused")
+@part("CQ resize: what is in it stays, in order; smaller than that is refused")
 def resize():
-    a, b = ends(a_options={"cqe": 100, "depth": 200})
-    for number in range(50):
-        a.post("RDMA_WRITE", [(0, 8)], 0, wr_id=number)
-    fence = ends()
-    fence[0].post("RDMA_WRITE", [(0, 8)], 0)
-    equal("fence", fence[0].one(), "SUCCESS")
-    wait_for("the WRITEs have arrived", lambda: a.state() == e.IBV_QPS_RTS)
-    first = a.poll(10)
-    equal("first", [wc["wr_id"] for wc in first], list(range(10)))
-    a.cq.resize(1000)
-    check(f"cqe {a.cq.cqe}", a.cq.cqe >= 1000)
-    for number in range(50, 150):
-        a.post("RDMA_WRITE", [(0, 8)], 0, wr_id=number)
-    got = a.poll(140)
-    equal("the rest, in order", [wc["wr_id"] for wc in got], list(range(10, 150)))
-    for number in range(40):
-        a.post("RDMA_WRITE", [(0, 8)], 0, wr_id=number)
-    b.recv(0, 8)
-    a.post("SEND", [(0, 8)], wr_id=99)
-    equal("all 40 are there", b.one(), "SUCCESS")
+    a, b = ends(b_options={"cqe": 100, "depth": 200})
+    b.recvs([(0, 8)] * 150)
+
+    def sends(count):
+        for _ in range(count):
+            a.post("SEND", [(0, 8)])
+            equal("SEND", a.one(), "SUCCESS")
+
+    sends(50)
+    equal("the first", [wc["wr_id"] for wc in b.poll(10)], list(range(10)))
+    b.cq.resize(1000)
+    check(f"cqe {b.cq.cqe}", b.cq.cqe >= 1000)
+    sends(100)
+    # 140 are in it: what a SEND's completion says.
     try:
-        a.cq.resize(5)
+        b.cq.resize(20)
         check("resize below what is in it", False)
     except PyverbsRDMAError as refusal:
         equal("errno", refusal.error_code, errno.EINVAL)
-    equal("nothing is lost", len(a.poll(41)), 41)
-    close(a, b, *fence)
+    equal("the rest", [wc["wr_id"] for wc in b.poll(140)], list(range(10, 150)))
+    b.cq.resize(20)
+    b.recv(0, 8, 7)
+    sends(1)
+    equal("in the small one", [wc["wr_id"] for wc in b.poll(1)], [7])
+    close(a, b)
 
 
 @part("CQ events: only when armed, once; solicited only if asked for")
@@ -326,7 +320,7 @@ def rd_atomic():
     close(a, b)
 
 
-@part("errors: lkey, receive too small, rkey, rights of MR and QP, misaligned atomic")
+@part("errors: lkey, receive too small, rkey, rights of MR and QP")
 def errors():
     a, b = ends()
     a.qp.post_send(SendWR(opcode=e.IBV_WR_SEND, num_sge=1, sg=[SGE(a.addr, 8, a.mr.lkey ^ 0x1234)],
@@ -358,10 +352,6 @@ def errors():
         limited.close()
     a, b = ends(b_options={"access": local})
     check("a QP without rights", remote(a, b, "RDMA_WRITE", 0, 8, None) in ("REM_INV_REQ_ERR", "REM_ACCESS_ERR"))
-    close(a, b)
-    a, b = ends()
-    a.post("ATOMIC_FETCH_AND_ADD", [(0, 8)], 4, compare_add=1)
-    check("misaligned atomic", a.one() in ("REM_INV_REQ_ERR", "REM_ACCESS_ERR"))
     close(a, b)
 
 
