@@ -114,7 +114,8 @@ int weft_get_port_immutable(struct ib_device *ib_dev, u32 port, struct ib_port_i
 	immutable->core_cap_flags = RDMA_CORE_PORT_IBA_ROCE_UDP_ENCAP;
 	if (dev->gsi_refused)
 		immutable->core_cap_flags &= ~(RDMA_CORE_CAP_IB_MAD | RDMA_CORE_CAP_IB_CM);
-	immutable->max_mad_size = IB_MGMT_MAD_SIZE;
+	else
+		immutable->max_mad_size = IB_MGMT_MAD_SIZE;
 	return 0;
 }
 
