@@ -110,8 +110,8 @@ static int weft_mr_map_umem(struct weft_mr *mr, u64 start, u64 length)
 	if (!block)
 		return -EINVAL;
 	blocks = (ALIGN(start + length, block) - ALIGN_DOWN(start, block)) / block;
-	if (blocks > U32_MAX)
-		return -EINVAL;
+	if (blocks > INT_MAX / sizeof(*mr->pages))
+		return -ENOMEM;
 	mr->pages = kvmalloc_array(blocks, sizeof(*mr->pages), GFP_KERNEL_ACCOUNT);
 	if (!mr->pages)
 		return -ENOMEM;
