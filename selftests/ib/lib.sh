@@ -246,6 +246,20 @@ topo_pair() { # [MTU]
 	wait_ends
 }
 
+# Two links in one namespace: what they send to each other never leaves the host.
+topo_twins() { # [MTU]
+	local i
+	TOPO=twins
+	for i in 0 1; do
+		new_netdev wd$i "${1:-4200}"
+		add_addresses '' wd$i $((i + 1))
+		add_link '' rxe_w$i wd$i || fail "rdma link add"
+	done
+	A_NS='' A_DEV=rxe_w0 A_NETDEV=wd0 A_IP4=192.0.2.1 A_IP6=2001:db8::1
+	B_NS='' B_DEV=rxe_w1 B_NETDEV=wd1 B_IP4=192.0.2.2 B_IP6=2001:db8::2
+	wait_ends
+}
+
 # Two machines, see hosts.sh: a is this one, b is $B_HOST. Addresses and netdevs are there already.
 topo_hosts() { # [TYPE-OF-A TYPE-OF-B]
 	TOPO=hosts

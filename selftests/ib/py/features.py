@@ -3,17 +3,15 @@
 """What verbs promise beyond moving bytes: states, windows, invalidation, events, limits, errors."""
 
 import errno
-import os
 
 import vx
 from pyverbs import enums as e
-from pyverbs.addr import GID
 from pyverbs.mr import MR, MW, MWBind, MWBindInfo
 from pyverbs.pyverbs_error import PyverbsRDMAError
 from pyverbs.qp import QPAttr
 from pyverbs.srq import SrqAttr
 from pyverbs.wr import SGE, RecvWR, SendWR
-from suite import A_DEV, A_IP4, B_DEV, B_IP4, WEFT, Skipped, check, counters, equal, finish, moved, part, wait_for
+from suite import A_DEV, A_IP4, B_DEV, B_IP4, WEFT, Skipped, check, counters, equal, finish, moved, part
 
 
 def ends(kind="RC", a_options=None, b_options=None, **attributes):

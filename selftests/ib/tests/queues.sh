@@ -8,4 +8,7 @@
 [ "$LINK_TYPE" = weft ] || skip "the settings are Weft's"
 topo_pair 4200
 python queues.py
+clean_all || fail "could not clean up"
+topo_twins 4200
+python samehost.py
 finish

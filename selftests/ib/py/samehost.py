@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Two links of one namespace: with the shortcut, through the stack and lo, and under the eyes of a tap."""
+
+import roce
+import vx
+from queues import DEFAULTS, setting
+from suite import A_DEV, A_IP6, B_DEV, B_IP6, check, counters, equal, finish, moved, part
+
+
+def operations():
+    """Everything that leaves an image in memory, and the image."""
+    a, b = vx.End(A_DEV, A_IP6, size=1 << 18), vx.End(B_DEV, B_IP6, size=1 << 18)
+    vx.connect(a, b, mtu=1024)
+    a.fill(21)
+    b.recv(0, 5000)
+    a.post("SEND_WITH_IMM", [(100, 4999)], imm=9)
+    a.post("RDMA_WRITE", [(7, 70001)], 10000)
+    a.post("RDMA_READ", [(100000, 30000)], 20000)
+    a.post("ATOMIC_FETCH_AND_ADD", [(0, 8)], 90000, compare_add=5)
+    got = [(wc["status"], wc["opcode"], wc["len"]) for wc in a.poll(4)]
+    got += [(wc["status"], wc["opcode"], wc["len"], wc["imm"], wc["flags"]) for wc in b.poll(1)]
+    image = got, a.sha(0, a.size), b.sha(0, b.size)
+    a.close()
+    b.close()
+    return image
+
+
+def movement(work):
+    before = [counters(dev) for dev in (A_DEV, B_DEV)]
+    result = work()
+    total = {}
+    for was, dev in zip(before, (A_DEV, B_DEV)):
+        for name, by in moved(was, counters(dev)).items():
+            total[name] = total.get(name, 0) + by
+    return result, total
+
+
+@part("shortcut on and off, ICRC auto and always: the same results, the same counters but their own")
+def modes():
+    own = ("tx_shortcut_pkts", "tx_icrc_offloaded", "rx_icrc_offloaded", "ack_sent", "ack_rcvd", "sent_pkts",
+           "rcvd_pkts", "sent_bytes", "rcvd_bytes", "rx_inline")
+    images = {}
+    for words in ("shortcut on icrc auto", "shortcut off icrc auto", "shortcut on icrc always",
+                  "shortcut off icrc always"):
+        setting(words)
+        image, total = movement(operations)
+        images[words] = image, {name: by for name, by in total.items() if name not in own}
+        equal(f"{words}: packets by the shortcut", total.get("tx_shortcut_pkts", 0) > 0, "shortcut on" in words)
+        if "always" in words:
+            equal(f"{words}: ICRC left out", total.get("tx_icrc_offloaded", 0), 0)
+            equal(f"{words}: ICRC not checked", total.get("rx_icrc_offloaded", 0), 0)
+        equal(f"{words}: lost", total.get("sent_bytes"), total.get("rcvd_bytes"))
+    setting(DEFAULTS)
+    first = images.pop("shortcut on icrc auto")
+    check("something was received", first[1]["rdma_recvs"] == 1)
+    for words, image in images.items():
+        equal(words, image, first)
+
+
+@part("a tap on lo sees every frame with a right ICRC; one on lo or on a link's netdev turns the shortcut off")
+def tap():
+    setting(DEFAULTS)
+    capture = roce.Tap("lo")
+    _, total = movement(operations)
+    equal("packets by the shortcut", total.get("tx_shortcut_pkts", 0), 0)
+    frames = capture.frames(True)
+    capture.close()
+    equal("frames on lo", len(frames), total["sent_pkts"])
+    equal("frames with a wrong ICRC", sum(not roce.icrc_ok(data) for data in frames), 0)
+    opcodes = {roce.parse(data)[0] for data in frames}
+    check(f"opcodes {opcodes}", {roce.RC_WRITE_FIRST, roce.RC_WRITE_MIDDLE, roce.RC_WRITE_LAST, roce.RC_READ_REQUEST,
+                                 roce.RC_FETCH_ADD, roce.RC_READ_MIDDLE, roce.RC_ATOMIC_ACK} <= opcodes)
+    for netdev in ("wd0", "wd1"):
+        capture = roce.Tap(netdev)
+        _, total = movement(operations)
+        capture.close()
+        check(f"a tap on {netdev} slows down only what leaves there: {total}", total.get("tx_shortcut_pkts", 0)
+              < total["sent_pkts"])
+    _, total = movement(operations)
+    equal("packets by the shortcut, without a tap", total.get("tx_shortcut_pkts"), total["sent_pkts"])
+
+
+@part("through the stack, IPv4 too")
+def stack():
+    setting("shortcut off")
+    a, b = vx.End(A_DEV, "192.0.2.1"), vx.End(B_DEV, "192.0.2.2")
+    vx.connect(a, b)
+    a.fill(3)
+    _, total = movement(lambda: (a.post("RDMA_WRITE", [(0, 100000)], 5), equal("WRITE", a.one(), "SUCCESS")))
+    equal("bytes", b.peek(5, 100000), a.peek(0, 100000))
+    equal("packets by the shortcut", total.get("tx_shortcut_pkts", 0), 0)
+    a.close()
+    b.close()
+    setting(DEFAULTS)
+
+
+if __name__ == "__main__":
+    finish()
