@@ -25,6 +25,7 @@
 #include <rdma/rdma_netlink.h>
 
 #include "link.h"
+#include "qp.h"
 
 LIST_HEAD(weft_links);
 
@@ -212,8 +213,36 @@ static struct rdma_link_ops weft_link_ops = {
 	.newlink = weft_newlink,
 };
 
+/* --- what waits in QPs when the device goes --- */
+
+static void weft_link_qp_error(struct weft_qp *qp, void *arg)
+{
+	weft_qp_error(qp);
+}
+
+static int weft_link_client_add(struct ib_device *ib_dev)
+{
+	return ib_dev->ops.dealloc_driver == weft_dev_release ? 0 : -EOPNOTSUPP;
+}
+
+/* Clients are removed newest first: ours before uverbs takes the QPs away from their users. */
+static void weft_link_client_remove(struct ib_device *ib_dev, void *data)
+{
+	weft_qp_for_each(weft_from_ibdev(ib_dev), weft_link_qp_error, NULL);
+}
+
+static struct ib_client weft_link_client = {
+	.name = "weft",
+	.add = weft_link_client_add,
+	.remove = weft_link_client_remove,
+};
+
 int weft_link_init(unsigned int num_rxq)
 {
+	int ret = ib_register_client(&weft_link_client);
+
+	if (ret)
+		return ret;
 	weft_link_num_rxq = num_rxq;
 	rdma_link_register(&weft_link_ops);
 	return 0;
@@ -245,4 +274,5 @@ void weft_link_uninit(void)
 		if (!empty)
 			msleep(20);
 	} while (!empty);
+	ib_unregister_client(&weft_link_client);
 }
