@@ -5,10 +5,12 @@ import hashlib
 import lzma
 import pathlib
 import stat
+import time
 import subprocess
 
 from . import util
 
+KEEP_SECONDS = 86400
 GUEST = util.HERE / "guest"
 #: What a guest needs before its root is there; what the kernel has built in is left out.
 EARLY_MODULES = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay", "virtio_net")
@@ -95,7 +97,9 @@ def build(kernel):
         return target
     target.parent.mkdir(exist_ok=True)
     for old in target.parent.glob(f"{kernel.release}-*.cpio"):
-        old.unlink(missing_ok=True)
+        # Another run may be about to boot a young one.
+        if old.stat().st_mtime < time.time() - KEEP_SECONDS:
+            old.unlink(missing_ok=True)
     cpio = Cpio()
     for name in ("bin", "modules", "guest", "proc", "sys", "dev", "host", "base", "ovl", "src"):
         cpio.directory(name)
