@@ -64,8 +64,8 @@ int weft_dealloc_mw(struct ib_mw *ibmw)
 }
 
 /*
- * May the window be bound so, whatever the MR is? It is named by its index alone: a user whose last bind
- * failed, or who leaves ibv_mw.rkey as it was, no longer knows the low byte. Under mw->lock.
+ * May the window be bound so, whatever the MR is? It is named by its index alone: a user whose last
+ * bind failed, or who leaves ibv_mw.rkey as it was, no longer knows the low byte. Under mw->lock.
  */
 static int weft_mw_check(const struct weft_mw *mw, const struct weft_qp *qp,
 			 const struct weft_mw_bind *bind)

@@ -122,8 +122,8 @@ static struct net_device *weft_get_netdev(struct ib_device *ib_dev, u32 port)
 
 /*
  * Only librxe can drive the device so far, and it knows it by its name. A context keeps the module:
- * uverbs itself does so only for drivers that cannot be taken from under a program, and a mere rmmod
- * should not do that.
+ * uverbs itself does so only for drivers that cannot be taken from under a program, and a mere
+ * rmmod should not do that.
  */
 static int weft_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 {
