@@ -57,6 +57,7 @@ help:
 ##   make check         as above
 ##   make ci            what .ci/run does: check, debug kernel, 6.12, 7.3, static checks
 ##   make check-full    hours: the whole suite everywhere; writes Documentation/results.rst
+##   make bench         instructions per message and byte, Weft beside rdma_rxe in one boot
 ##   make mutate        break each file on purpose; shows which test notices. MUTATE="--host ID…"
 
 # ---- build ------------------------------------------------------------------------
@@ -120,12 +121,14 @@ mutate: setup
 
 # ---- use --------------------------------------------------------------------------
 
-.PHONY: demo shell
+.PHONY: demo shell bench
 # The VM's kernel, not this machine's; asked for after set-up, which the runner may need.
-demo shell: setup
+demo shell bench: setup
 	@kdir=$$(tools/weft-vm kernel kdir 6.1) && \
 		$(MAKE) --no-print-directory modules userspace KDIR="$$kdir"
-	@tools/$(if $(filter demo,$@),demo/run,weft-vm shell)
+	@tools/$(or $(tool-$@),weft-vm shell)
+tool-demo = demo/run
+tool-bench = bench/icount
 
 MODDIR = $(DESTDIR)/lib/modules/$(KREL)/updates
 MANIFEST = $(DESTDIR)$(PREFIX)/share/weft/manifest
