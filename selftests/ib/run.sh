@@ -4,8 +4,8 @@
 #
 # usage: run.sh check|quick|smoke|full|hosts|TEST...        as root, in a VM made for it
 #
-# A test is tests/NAME.sh. Two comment lines in it say in which lists it is and how many seconds it may
-# take; SLOW (8 on a kernel with KASAN, else 1) times as many. Exit code 0 is a pass, 4 a skip. Whatever a test
+# A test is tests/NAME.sh. Comment lines in it say in which lists it is and how many seconds it may take;
+# SLOW (8 on a kernel with KASAN, else 1) times as many. Exit code 0 is a pass, 4 a skip. Whatever a test
 # leaves behind (processes, links, netdevs, namespaces) is removed; a line of the kernel log that tells of
 # a fault fails the test that ran. The environment: LINK_TYPE (weft), VERBOSE=1 (all output), KEEP=DIR
 # (where the tests' logs stay).
@@ -73,7 +73,12 @@ show() { # FILE PREFIX
 
 run_one() { # TEST
 	local name=$1 limit pid rc mark start dir=$work/$1
-	limit=$(($(header "$name" limit) * SLOW))
+	limit=$(header "$name" limit)
+	if [ "$LEVEL" = full ]; then
+		limit=$(header "$name" full-limit)
+		[ "$limit" ] || limit=$(($(header "$name" limit) * 5))
+	fi
+	limit=$((limit * SLOW))
 	mkdir -p "$dir"
 	number=$((number + 1))
 	mark="suite $number $name $$"

@@ -52,8 +52,9 @@ class Drop:
         self.netdev, self.netns = ((A_NETDEV, A_NS), (B_NETDEV, B_NS))["ab".index(end)]
         match = f"@th,64,8 {{ {', '.join(map(str, opcodes))} }} " if opcodes else ""
         count = f"numgen inc mod {every} == 0 " if every > 1 else ""
-        self.rules = (f"table netdev weft {{ chain c {{ type filter hook ingress device \"{self.netdev}\" "
-                      f"priority 0; policy accept; udp dport 4791 {match}{count}counter drop; }} }}\n")
+        self.rules = ("table netdev weft {\nchain c {\n"
+                      f"type filter hook ingress device \"{self.netdev}\" priority 0; policy accept;\n"
+                      f"udp dport 4791 {match}{count}counter drop\n}}\n}}\n")
         self.packets = 0
 
     def __enter__(self):

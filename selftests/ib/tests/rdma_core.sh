@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # rdma-core's own tests as python3-pyverbs ships them: no failure, no error, and no more skips than known.
 # lists: check quick full
+# full-limit: 300
 # limit: 150
 . "$SUITE/lib.sh"
 

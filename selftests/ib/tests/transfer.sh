@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Every operation and transport, sizes around every packet boundary, IPv4 and IPv6, each byte compared.
 # lists: check quick full hosts
+# full-limit: 2400
 # limit: 120
 . "$SUITE/lib.sh"
 
