@@ -29,7 +29,8 @@ vm()
 is() # WHAT SEEN WANTED
 {
 	[ "$2" = "$3" ] && return 0
-	echo "# $1: saw '$2', wanted '$3'"
+	echo "# $1: saw '$2', wanted '$3'; standard error:"
+	tail -30 "$work/err" | sed 's/^/#   /'
 	return 1
 }
 
@@ -59,6 +60,12 @@ test_success_and_streams()
 {
 	vm -- sh -c 'echo one; echo two >/dev/stderr; id -u; ulimit -l; test -w /dev/shm && test -d /sys/kernel/debug/tracing'
 	is exit "$rc" 0 && is stdout "$(cat "$work/out")" "$(printf 'one\n0\nunlimited')" && is stderr "$(cat "$work/err")" two
+}
+
+test_all_output_arrives()
+{
+	vm -- sh -c 'sleep 1000 & seq 1 400000'
+	is exit "$rc" 0 && is lines "$(wc -l <"$work/out")" 400000 && is last "$(tail -1 "$work/out")" 400000
 }
 
 test_exit_code()

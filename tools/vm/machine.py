@@ -97,6 +97,7 @@ class Machine:
         self.ready = False
         self.code = None            #: COMMAND's exit code, from the token
         self.command_done = False   #: COMMAND has ended; the guest may still unload and scan
+        self.last_word = False      #: the guest reports nothing more
         self.failures = []
         self.open = set()
         self.sockets = {}
@@ -169,9 +170,10 @@ class Machine:
                 self.ready = True
             elif verb == "done":
                 self.command_done = True
-            elif verb == "exit":
-                self.code = int(rest)
+            elif verb in ("exit", "end"):
+                self.code = int(rest) if verb == "exit" else None
                 self.command_done = True
+                self.last_word = True
             elif verb == "fail":
                 self.failures.append(rest)
 
@@ -180,8 +182,8 @@ class Machine:
         return f"weft-vm: end of log {self.nonce}".encode()
 
     def finished(self):
-        """The guest has said its last word: the end of the log is here, or QEMU is gone."""
-        return self.marker in self.log[-4096:] or "console" not in self.open
+        """Both the last word and the end of the log are here (they take different ways), or QEMU is gone."""
+        return (self.last_word and self.marker in self.log[-4096:]) or "console" not in self.open
 
     def lines(self):
         return self.log.decode("utf-8", "replace").splitlines()

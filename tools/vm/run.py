@@ -24,6 +24,7 @@ LEAK = 121
 NO_TOKEN = 122
 TIMEOUT = 124
 LAST_LINES = 40
+DRAIN_SECONDS = 5
 #: Modules that must be there; whatever else the directory holds is loaded too.
 REQUIRED_MODULES = ("weft_core", "weft_ib")
 HIDDEN_BY_TMPFS = ("/tmp", "/run", "/dev/shm", "/var/run")
@@ -186,11 +187,13 @@ class Run:
 
     def _stop(self):
         """Take what the ports still hold, then end everything."""
-        quiet_since = time.monotonic()
-        while time.monotonic() - quiet_since < 0.05:
-            for key, _ in self.selector.select(0.01):
+        end = time.monotonic() + DRAIN_SECONDS
+        while time.monotonic() < end:
+            events = self.selector.select(0.05)
+            if not events:
+                break
+            for key, _ in events:
                 self._serve_port(*key.data)
-                quiet_since = max(quiet_since, min(time.monotonic(), quiet_since + 0.05))
         for each in self.machines:
             each.stop()
         if self.hub:
