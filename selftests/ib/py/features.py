@@ -87,6 +87,8 @@ def bind(end, mw, offset, length, access, kind=2):
         wr.set_bind_wr(mw, info)
         end.qp.post_send(wr)
     equal("bind", end.one(), "SUCCESS")
+    # The owner chooses the last byte of a type 2 window's key; pyverbs takes the next one.
+    return mw.rkey if kind == 1 else wr.rkey
 
 
 WINDOWED = vx.ALL | e.IBV_ACCESS_MW_BIND
@@ -121,29 +123,28 @@ def window2():
     def fresh():
         one, other = ends(b_options={"access": WINDOWED})
         mw = MW(other.dev.pd, e.IBV_MW_TYPE_2)
-        bind(other, mw, 4096, 4096, e.IBV_ACCESS_REMOTE_WRITE)
-        return one, other, mw
+        return one, other, mw, bind(other, mw, 4096, 4096, e.IBV_ACCESS_REMOTE_WRITE)
 
     for what, opcode, offset, length in (("beyond its end", "RDMA_WRITE", 4097, 4096),
                                          ("before its start", "RDMA_WRITE", 4095, 1),
                                          ("READ from a window for WRITE", "RDMA_READ", 4096, 8)):
-        a, b, mw = fresh()
-        equal("WRITE of all of it", remote(a, b, "RDMA_WRITE", 4096, 4096, mw.rkey), "SUCCESS")
-        equal(what, remote(a, b, opcode, offset, length, mw.rkey), "REM_ACCESS_ERR")
+        a, b, mw, rkey = fresh()
+        equal("WRITE of all of it", remote(a, b, "RDMA_WRITE", 4096, 4096, rkey), "SUCCESS")
+        equal(what, remote(a, b, opcode, offset, length, rkey), "REM_ACCESS_ERR")
         mw.close()
         close(a, b)
-    a, b, mw = fresh()
+    a, b, mw, rkey = fresh()
     stranger = ends(b_options={"access": WINDOWED})
     stranger[0].peer["addr"] = b.addr
-    equal("by another QP", remote(stranger[0], b, "RDMA_WRITE", 4096, 8, mw.rkey), "REM_ACCESS_ERR")
+    equal("by another QP", remote(stranger[0], b, "RDMA_WRITE", 4096, 8, rkey), "REM_ACCESS_ERR")
     b.recv(0, 64)
     wr = SendWR(opcode=e.IBV_WR_SEND_WITH_INV, num_sge=1, sg=a.sg([(0, 8)]), send_flags=e.IBV_SEND_SIGNALED,
-                imm_data=mw.rkey)
+                imm_data=rkey)
     a.qp.post_send(wr)
     equal("SEND_WITH_INV", a.one(), "SUCCESS")
     got = b.poll(1)[0]
     equal("receive", (got["status"], bool(got["flags"] & e.IBV_WC_WITH_INV)), ("SUCCESS", True))
-    equal("after the invalidation", remote(a, b, "RDMA_WRITE", 4096, 8, mw.rkey), "REM_ACCESS_ERR")
+    equal("after the invalidation", remote(a, b, "RDMA_WRITE", 4096, 8, rkey), "REM_ACCESS_ERR")
     mw.close()
     close(a, b, *stranger)
 
@@ -152,13 +153,13 @@ def window2():
 def local_inv():
     a, b = ends(b_options={"access": WINDOWED})
     mw = MW(b.dev.pd, e.IBV_MW_TYPE_2)
-    bind(b, mw, 0, 4096, e.IBV_ACCESS_REMOTE_WRITE)
-    equal("before", remote(a, b, "RDMA_WRITE", 0, 8, mw.rkey), "SUCCESS")
+    rkey = bind(b, mw, 0, 4096, e.IBV_ACCESS_REMOTE_WRITE)
+    equal("before", remote(a, b, "RDMA_WRITE", 0, 8, rkey), "SUCCESS")
     # imm_data is a union with the rkey to invalidate.
-    wr = SendWR(opcode=e.IBV_WR_LOCAL_INV, send_flags=e.IBV_SEND_SIGNALED, imm_data=mw.rkey)
+    wr = SendWR(opcode=e.IBV_WR_LOCAL_INV, send_flags=e.IBV_SEND_SIGNALED, imm_data=rkey)
     b.qp.post_send(wr)
     equal("LOCAL_INV", b.one(), "SUCCESS")
-    equal("after", remote(a, b, "RDMA_WRITE", 0, 8, mw.rkey), "REM_ACCESS_ERR")
+    equal("after", remote(a, b, "RDMA_WRITE", 0, 8, rkey), "REM_ACCESS_ERR")
     mw.close()
     close(a, b)
 
@@ -351,34 +352,6 @@ def errors():
     a, b = ends(b_options={"access": local})
     check("a QP without rights", remote(a, b, "RDMA_WRITE", 0, 8, None) in ("REM_INV_REQ_ERR", "REM_ACCESS_ERR"))
     close(a, b)
-
-
-@part("UD: a datagram to a group reaches each QP that attached to it, and no other")
-def multicast():
-    if not WEFT:
-        raise Skipped("rdma_rxe does not join")
-    group = "ff0e::4321"
-    text = vx.socket_gid(group)
-    listeners = [vx.End(B_DEV, B_IP4, "UD") for _ in range(3)]
-    sender = vx.End(A_DEV, A_IP4, "UD")
-    for listener in listeners[:2]:
-        attach(listener, text)
-    for listener in listeners:
-        listener.recv(0, 2048)
-    sender.join({**listeners[0].info(), "ip": group, "qpn": 0xffffff})
-    sender.fill(7)
-    sender.post("SEND", [(0, 1000)])
-    equal("SEND", sender.one(), "SUCCESS")
-    for listener in listeners[:2]:
-        equal("receive", [(wc["status"], wc["len"]) for wc in listener.poll(1)], [("SUCCESS", 1000 + vx.GRH)])
-        equal("bytes", listener.sha(vx.GRH, 1000), sender.sha(0, 1000))
-    equal("one that did not attach", listeners[2].poll(1, 0.2), [])
-    close(sender, *listeners)
-
-
-def attach(end, gid):
-    """pyverbs has no ibv_attach_mcast: the library's own function, on the struct behind the object."""
-    raise Skipped("no attach in pyverbs")
 
 
 @part("limits are refused with an errno, not taken and broken later")

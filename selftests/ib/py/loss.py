@@ -46,12 +46,12 @@ class Netem:
 
 
 class Drop:
-    """Frames that come in to an end with these opcodes: every nth of them, or all, is dropped."""
+    """Frames that come in to an end with these opcodes: every nth of them or at random one in n, is dropped."""
 
-    def __init__(self, end, opcodes=(), every=1):
+    def __init__(self, end, opcodes=(), every=1, numbers="inc"):
         self.netdev, self.netns = ((A_NETDEV, A_NS), (B_NETDEV, B_NS))["ab".index(end)]
         match = f"@th,64,8 {{ {', '.join(map(str, opcodes))} }} " if opcodes else ""
-        count = f"numgen inc mod {every} == 0 " if every > 1 else ""
+        count = f"numgen {numbers} mod {every} == 0 " if every > 1 else ""
         self.rules = ("table netdev weft {\nchain c {\n"
                       f"type filter hook ingress device \"{self.netdev}\" priority 0; policy accept;\n"
                       f"udp dport 4791 {match}{count}counter drop\n}}\n}}\n")
@@ -172,7 +172,7 @@ def atomics():
 def atomics_in_flight():
     a, b = ends()
     count = 64 * FACTOR
-    with Drop("a", [ATOMIC_ACK], every=5) as drop:
+    with Drop("a", [ATOMIC_ACK], every=5, numbers="random") as drop:
         for first in range(0, count, 8):
             for slot in range(8):
                 a.post("ATOMIC_FETCH_AND_ADD", [(64 + slot * 8, 8)], 4096, compare_add=1, wr_id=slot)
@@ -201,7 +201,7 @@ def reads():
 
 @part("all acknowledgements get lost for a while: WRITE and SEND happen once")
 def acks():
-    a, b = ends(timeout=13)
+    a, b = ends(timeout=17)
     b.recvs([(0, 64)] * 8)
     a.fill(5)
     with Drop("a", [ACK]) as drop:

@@ -15,9 +15,10 @@ links = json.load(sys.stdin)
 print($1)"
 }
 
-pingpong() { # COUNT
-	serve listens b 18515 -- ibv_rc_pingpong -c -n "$1" -s 64 -d "$B_DEV" -g "$(gid_index b "$B_IP4")" -- \
-		ibv_rc_pingpong -c -n "$1" -s 64 -d "$A_DEV" -g "$(gid_index a "$A_IP4")" "$B_IP4"
+pingpong() { # COUNT [KIND]
+	local tool=ibv_${2:-rc}_pingpong
+	serve listens b 18515 -- "$tool" -c -n "$1" -s 64 -d "$B_DEV" -g "$(gid_index b "$B_IP4")" -- \
+		"$tool" -c -n "$1" -s 64 -d "$A_DEV" -g "$(gid_index a "$A_IP4")" "$B_IP4"
 }
 
 set_and_shown() {
@@ -52,20 +53,22 @@ queues_add_up() {
 	equal "no drop" "$(links 'sum(q["drops"] for q in links[0]["queues"])')" 0
 }
 
-# A lone packet waits for rx-usecs when rx-frames is not reached; so does each step of a pingpong.
+# A lone packet waits for rx-usecs when rx-frames is not reached; so does each step of a pingpong. UC: no
+# acknowledgment makes the queue poll for another reason.
 moderation() {
 	local before start quick slow
 	weft link set rxe_w0 rx-queues 1
 	start=${EPOCHREALTIME/./}
-	pingpong 20 || return 1
+	pingpong 20 uc || return 1
 	quick=$((${EPOCHREALTIME/./} - start))
+	equal "moderated polls without moderation" "$(links 'links[0]["queues"][0]["moderated"]')" 0
 	weft link set rxe_w0 rx-usecs 20000 rx-frames 32
 	before=$(links 'links[0]["queues"][0]["moderated"]')
 	start=${EPOCHREALTIME/./}
-	pingpong 20 || return 1
+	pingpong 20 uc || return 1
 	slow=$((${EPOCHREALTIME/./} - start))
 	weft link set rxe_w0 rx-usecs 0 rx-frames 1
-	# 20 messages there and 20 back, each of them one moderated poll at the least.
+	# 20 messages there and 20 back.
 	at_least "moderated polls" $(($(links 'links[0]["queues"][0]["moderated"]') - before)) 40
 	at_least "rx_moderated" "$(counter a rx_moderated)" 40
 	at_least "microseconds" "$slow" $((40 * 20000))
