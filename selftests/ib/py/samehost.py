@@ -4,7 +4,7 @@
 
 import roce
 import vx
-from queues import DEFAULTS, setting
+from links import DEFAULTS, setting
 from suite import A_DEV, A_IP6, B_DEV, B_IP6, check, counters, equal, finish, moved, part
 
 
