@@ -80,6 +80,7 @@ struct weft_dev *weft_dev_alloc(struct net *net, unsigned int num_rxq)
 	INIT_LIST_HEAD(&dev->node);
 	weft_dev_init_tables(dev);
 	weft_gid_init(dev);
+	weft_port_init(dev);
 	dev->cfg.rx_mod.frames = 1;
 	dev->cfg.shortcut = true;
 	ret = weft_dev_init(dev, num_rxq);
@@ -136,7 +137,7 @@ int weft_dev_attach(struct weft_dev *dev, struct net_device *netdev)
 	weft_dev_set_guid(dev, netdev);
 	rcu_assign_pointer(dev->netdev, netdev);
 	weft_parent_link(dev->parent, netdev);
-	weft_port_refresh(dev, netdev, true);
+	weft_port_attach(dev, netdev);
 	list_add_tail(&dev->node, &weft_links);
 	return 0;
 }
@@ -166,6 +167,7 @@ void weft_dev_release(struct ib_device *ib_dev)
 	rtnl_unlock();
 	weft_identity_del(dev);
 	weft_gid_uninit(dev);
+	weft_port_uninit(dev);
 	synchronize_net(); /* hooks and the shortcut that found the device */
 	weft_rx_stop(dev);
 	weft_mcast_uninit(dev);

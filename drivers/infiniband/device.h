@@ -94,6 +94,7 @@ struct weft_dev {
 	struct delayed_work gid_rescan; /* gid.c */
 	bool ingress_hooked;
 	bool unregistering;           /* netdev gone, or device being released; under RTNL */
+	struct work_struct speed_work;  /* port.c */
 	u32 speed_mbps;               /* of the netdev; WRITE_ONCE under RTNL; 0: not known */
 	bool port_active;             /* as last told to users; under RTNL */
 	bool gsi_refused;             /* rdma_rxe was on the netdev first: QP1 stays with it */
@@ -129,8 +130,12 @@ int weft_get_port_immutable(struct ib_device *ib_dev, u32 port,
 			    struct ib_port_immutable *immutable);
 /* Largest path MTU (256…4096 bytes) whose packets fit @netdev_mtu; 0: not even 256. */
 u32 weft_path_mtu(u32 netdev_mtu);
-/* Look at the netdev again; tells verbs users of a change of state unless @quiet. Under RTNL. */
-void weft_port_refresh(struct weft_dev *dev, struct net_device *netdev, bool quiet);
+void weft_port_init(struct weft_dev *dev);
+void weft_port_uninit(struct weft_dev *dev); /* sleeps, takes RTNL */
+/* Note how the netdev is. Under RTNL, not from a notifier. */
+void weft_port_attach(struct weft_dev *dev, struct net_device *netdev);
+/* Look at the netdev again and tell verbs users of a change of state. Under RTNL. */
+void weft_port_refresh(struct weft_dev *dev, struct net_device *netdev);
 
 /* identity.c: the driver id, see there. */
 extern const struct uapi_definition weft_identity_def[];

@@ -24,7 +24,7 @@
 
 static void weft_netdev_state(struct weft_dev *dev, struct net_device *netdev)
 {
-	weft_port_refresh(dev, netdev, false);
+	weft_port_refresh(dev, netdev);
 	/* Duplicate address detection waits for the carrier too. */
 	if (dev->port_active)
 		weft_gid_rescan(dev);
@@ -39,7 +39,7 @@ static void weft_netdev_mtu(struct weft_dev *dev, struct net_device *netdev)
 {
 	u32 mtu = weft_path_mtu(netdev->mtu);
 
-	weft_port_refresh(dev, netdev, false);
+	weft_port_refresh(dev, netdev);
 	weft_qp_for_each(dev, weft_netdev_qp_mtu, &mtu);
 }
 
@@ -55,7 +55,7 @@ static void weft_netdev_arrive(struct weft_dev *dev, struct net_device *netdev)
 	if (weft_hook_add(dev, netdev))
 		dev_warn(&dev->ib_dev.dev, "no memory: receives nothing from %s\n", netdev->name);
 	weft_parent_link(dev->parent, netdev);
-	weft_port_refresh(dev, netdev, false);
+	weft_port_refresh(dev, netdev);
 }
 
 static void weft_netdev_qp_error(struct weft_qp *qp, void *arg)

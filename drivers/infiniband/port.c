@@ -145,18 +145,46 @@ static void weft_port_read_speed(struct weft_dev *dev, struct net_device *netdev
 	WRITE_ONCE(dev->speed_mbps, mbps);
 }
 
-void weft_port_refresh(struct weft_dev *dev, struct net_device *netdev, bool quiet)
+/* Newer kernels call some notifiers with the lock held that ethtool takes: not from there. */
+static void weft_port_speed_work(struct work_struct *work)
+{
+	struct weft_dev *dev = container_of(work, struct weft_dev, speed_work);
+	struct net_device *netdev;
+
+	rtnl_lock();
+	netdev = rtnl_dereference(dev->netdev);
+	if (netdev)
+		weft_port_read_speed(dev, netdev);
+	rtnl_unlock();
+}
+
+void weft_port_refresh(struct weft_dev *dev, struct net_device *netdev)
 {
 	bool active = weft_netdev_is_active(netdev);
 
 	ASSERT_RTNL();
-	weft_port_read_speed(dev, netdev);
+	schedule_work(&dev->speed_work);
 	if (active == dev->port_active)
 		return;
 	dev->port_active = active;
-	if (quiet)
-		return;
 	if (!active)
 		weft_count(dev, link_downed);
 	weft_port_event(dev, active ? IB_EVENT_PORT_ACTIVE : IB_EVENT_PORT_ERR);
+}
+
+void weft_port_attach(struct weft_dev *dev, struct net_device *netdev)
+{
+	ASSERT_RTNL();
+	weft_port_read_speed(dev, netdev);
+	dev->port_active = weft_netdev_is_active(netdev);
+}
+
+void weft_port_init(struct weft_dev *dev)
+{
+	INIT_WORK(&dev->speed_work, weft_port_speed_work);
+}
+
+void weft_port_uninit(struct weft_dev *dev)
+{
+	cancel_work_sync(&dev->speed_work);
 }
