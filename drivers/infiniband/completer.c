@@ -186,7 +186,8 @@ static struct weft_swqe *weft_comp_oldest(struct weft_qp *qp)
 {
 	struct weft_swqe *wqe;
 
-	if (qp->req.tail == READ_ONCE(qp->sq.producer))
+	/* Pairs with the release in weft_post_one(). */
+	if (qp->req.tail == smp_load_acquire(&qp->sq.producer))
 		return NULL;
 	wqe = weft_sq_wqe(qp, qp->req.tail);
 	return wqe->started && !wqe->done && wqe->local == WEFT_LOCAL_NONE ? wqe : NULL;

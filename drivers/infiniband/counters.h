@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Counters of a device: one list gives the enumeration, the names and the order in `rdma statistic`. */
+/*
+ * Counters of a device: one list gives the enumeration, the names and the order in `rdma
+ * statistic`.
+ */
 #ifndef WEFT_COUNTERS_H
 #define WEFT_COUNTERS_H
 

@@ -58,23 +58,41 @@ static void weft_datagram_complete(struct weft_qp *qp, const struct weft_rwqe *r
 		qp->resp.broken = true;
 }
 
+/*
+ * The receive WQE that the next datagram goes to. It stays the next one's if this datagram does not
+ * fit: a peer cannot end a QP with a datagram that is too long.
+ */
+static int weft_datagram_rwqe(struct weft_qp *qp)
+{
+	struct weft_resp *resp = &qp->resp;
+	int err;
+
+	if (resp->have_rwqe)
+		return 0;
+	err = qp->srq ? weft_srq_pop(qp->srq, &resp->rwqe) : weft_rq_pop(&qp->rq, &resp->rwqe);
+	resp->have_rwqe = !err;
+	return err;
+}
+
 static void weft_datagram_take(struct weft_qp *qp, const struct sk_buff *skb,
 			       const struct weft_pkt *pkt)
 {
 	struct weft_rwqe *rwqe = &qp->resp.rwqe;
 	enum ib_wc_status status = IB_WC_SUCCESS;
-	int err;
+	int err = weft_datagram_rwqe(qp);
 
-	err = qp->srq ? weft_srq_pop(qp->srq, rwqe) : weft_rq_pop(&qp->rq, rwqe);
 	if (err == -ENOENT) {
 		weft_count(qp->dev, rx_drop_no_recv_wqe);
 		return;
 	}
+	if (!err && (u64)WEFT_GRH_LEN + pkt->payload_len > rwqe->length) {
+		weft_count(qp->dev, rx_drop_length);
+		return;
+	}
+	qp->resp.have_rwqe = false;
 	if (err) {
 		weft_count(qp->dev, recv_queue_invalid);
 		status = IB_WC_LOC_QP_OP_ERR;
-	} else if ((u64)WEFT_GRH_LEN + pkt->payload_len > rwqe->length) {
-		status = IB_WC_LOC_LEN_ERR;
 	} else if (weft_grh_place(qp, rwqe, skb) ||
 		   weft_skb_to_sge(qp->ibqp.pd, rwqe->sge, rwqe->num_sge, WEFT_GRH_LEN, skb,
 				   pkt->hdr_len, pkt->payload_len)) {

@@ -43,9 +43,10 @@ enum {
 	WEFT_MAX_FAST_REG_PAGES = 512,
 	WEFT_MAX_MCAST_GRP = 8192,
 	WEFT_MAX_MCAST_QP = 256, /* per group */
-	WEFT_MAX_MSG = 1U << 31,
+	WEFT_MAX_MSG = 1U << 30,  /* 2^22 PSNs at MTU 256: half of the circle stays the past */
+	WEFT_MAX_RECV = 1U << 31, /* bytes of one receive WQE, and of a READ that a peer asks for */
 	WEFT_PORT = 1,
-	WEFT_GID_TABLE_LEN = 1024,
+	WEFT_GID_TABLE_LEN = 256, /* an index is 8 bits in an address vector */
 	WEFT_LOCAL_CA_ACK_DELAY = 15,
 	/* QPNs: rdma_rxe hands out 16…2^20, so the receive hook can tell the two apart. */
 	WEFT_QPN_FIRST = 0x200000,

@@ -74,8 +74,10 @@ void weft_qp_async_event(struct weft_qp *qp, enum ib_event_type event)
 void weft_qp_check_mtu(struct weft_qp *qp, u32 mtu)
 {
 	if (qp->transport == WEFT_UD) {
+		spin_lock_bh(&qp->req.lock);
 		if (mtu)
 			WRITE_ONCE(qp->mtu, mtu);
+		spin_unlock_bh(&qp->req.lock);
 		return;
 	}
 	/* The verb has no event for a path that shrank; this is the one about its path. */
@@ -85,6 +87,7 @@ void weft_qp_check_mtu(struct weft_qp *qp, u32 mtu)
 
 /* --- error state --- */
 
+/* The state may have changed since the caller looked: only a QP in error is flushed. */
 static void weft_flush_send(struct weft_qp *qp)
 {
 	struct weft_req *req = &qp->req;
@@ -92,6 +95,8 @@ static void weft_flush_send(struct weft_qp *qp)
 	u32 i;
 
 	spin_lock_bh(&req->lock);
+	if (qp->state != IB_QPS_ERR)
+		goto unlock;
 	while (weft_sq_next(qp))
 		req->cur++;
 	for (i = req->tail; i != req->cur; i++) {
@@ -103,6 +108,7 @@ static void weft_flush_send(struct weft_qp *qp)
 	}
 	while (req->tail != req->cur)
 		weft_requester_reap(qp);
+unlock:
 	spin_unlock_bh(&req->lock);
 }
 
@@ -122,13 +128,18 @@ static void weft_flush_one_recv(struct weft_qp *qp)
 static void weft_flush_recv(struct weft_qp *qp)
 {
 	struct weft_resp *resp = &qp->resp;
+	u32 left = qp->srq ? 0 : qp->rq.ring->mask + 1;
 
 	spin_lock_bh(&resp->lock);
+	if (qp->state != IB_QPS_ERR)
+		goto unlock;
 	if (resp->have_rwqe)
 		weft_flush_one_recv(qp);
 	resp->have_rwqe = false;
-	while (!qp->srq && weft_rq_pop(&qp->rq, &resp->rwqe) != -ENOENT)
+	/* No more than there are slots: the user may write the ring's index all the time. */
+	while (left-- && weft_rq_pop(&qp->rq, &resp->rwqe) != -ENOENT)
 		weft_flush_one_recv(qp);
+unlock:
 	spin_unlock_bh(&resp->lock);
 }
 

@@ -142,6 +142,7 @@ enum weft_res_kind {
 struct weft_res {
 	enum weft_res_kind kind;
 	bool todo;        /* responses are to be sent */
+	bool again;       /* todo for a duplicate: a new request proves that the peer has it all */
 	bool restart;     /* READ: the next response is the first of an answer */
 	u32 first_psn;    /* of the request as first taken */
 	u32 last_psn;
@@ -170,7 +171,11 @@ struct weft_resp {
 	u32 res_todo;            /* how many have responses to send */
 
 	bool ack_pending;        /* an acknowledgment goes out behind the responses above */
+	bool late;               /* a NAK or RNR NAK goes out behind them */
+	bool late_fatal;         /* with it the QP is over */
 	bool broken;             /* an error was answered: takes nothing more */
+	u8 late_syndrome;
+	u32 late_psn;
 	bool comm_est;           /* RTR: the peer has spoken, the event was given */
 	u32 ack_psn;
 };
@@ -286,8 +291,11 @@ void weft_res_again(struct weft_qp *qp, const struct weft_pkt *pkt);
  * end the QP before the batch's acknowledgment went out: it goes now. resp.lock.
  */
 void weft_responder_settle(struct weft_qp *qp);
-/* resource.c: ACK or NAK, now. resp.lock. */
-void weft_responder_answer(struct weft_qp *qp, u8 syndrome, u32 psn);
+/*
+ * resource.c: NAK or RNR NAK of the PSN expected, behind the answers that are still to be sent.
+ * @fatal: the QP is broken once it is out. resp.lock.
+ */
+void weft_responder_refuse(struct weft_qp *qp, u8 syndrome, bool fatal);
 /* datagram.c */
 void weft_datagram_receive(struct weft_qp *qp, const struct sk_buff *skb,
 			   const struct weft_pkt *pkt);

@@ -132,6 +132,7 @@ static void weft_reset_locked(struct weft_qp *qp)
 {
 	struct weft_req *req = &qp->req;
 	struct weft_resp *resp = &qp->resp;
+	u32 left = qp->srq ? 0 : qp->rq.ring->mask + 1;
 
 	weft_sq_reset(qp);
 	req->psn = 0;
@@ -147,12 +148,13 @@ static void weft_reset_locked(struct weft_qp *qp)
 	resp->broken = false;
 	resp->comm_est = false;
 	resp->ack_pending = false;
+	resp->late = false;
 	resp->res_todo = 0;
 	resp->res_head = 0;
 	if (resp->res)
 		memset(resp->res, 0, resp->res_size * sizeof(*resp->res));
-	while (!qp->srq && weft_rq_pop(&qp->rq, &resp->rwqe) != -ENOENT)
-		;
+	while (left-- && weft_rq_pop(&qp->rq, &resp->rwqe) != -ENOENT)
+		; /* no more than there are slots, whatever the user writes */
 }
 
 static void weft_enter_state(struct weft_qp *qp, enum ib_qp_state next)
@@ -161,7 +163,7 @@ static void weft_enter_state(struct weft_qp *qp, enum ib_qp_state next)
 		qp->req.drained = false;
 		qp->attr.sq_draining = 1;
 	}
-	if (next == IB_QPS_RTS)
+	if (next != IB_QPS_SQD)
 		qp->attr.sq_draining = 0;
 	if (next == IB_QPS_RESET || next == IB_QPS_ERR)
 		weft_responder_settle(qp);
@@ -190,9 +192,8 @@ static void weft_after_transition(struct weft_qp *qp, enum ib_qp_state next)
 }
 
 static int weft_modify_check(struct weft_qp *qp, struct ib_qp_attr *attr, int mask,
-			     enum ib_qp_state *next)
+			     enum ib_qp_state cur, enum ib_qp_state *next)
 {
-	enum ib_qp_state cur = READ_ONCE(qp->state);
 	int err;
 
 	if (mask & ~IB_QP_ATTR_STANDARD_BITS)
@@ -209,12 +210,13 @@ static int weft_modify_check(struct weft_qp *qp, struct ib_qp_attr *attr, int ma
 int weft_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
 {
 	struct weft_qp *qp = weft_from_ibqp(ibqp);
+	enum ib_qp_state cur = READ_ONCE(qp->state);
 	struct weft_res *res = NULL;
 	enum ib_qp_state next;
 	struct weft_av av;
 	int err;
 
-	err = weft_modify_check(qp, attr, mask, &next);
+	err = weft_modify_check(qp, attr, mask, cur, &next);
 	if (!err && (mask & IB_QP_AV))
 		err = weft_av_init(qp->dev, &av, &attr->ah_attr);
 	if (err)
@@ -227,7 +229,10 @@ int weft_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct
 
 	spin_lock_bh(&qp->req.lock);
 	spin_lock(&qp->resp.lock);
-	if (mask & IB_QP_MAX_DEST_RD_ATOMIC)
+	/* An error, or another modify, may have come in between. */
+	if (qp->state != cur)
+		err = -EINVAL;
+	if (!err && (mask & IB_QP_MAX_DEST_RD_ATOMIC))
 		err = weft_swap_resources(qp, &res, attr->max_dest_rd_atomic);
 	if (!err) {
 		weft_set_path(qp, attr, mask, &av);

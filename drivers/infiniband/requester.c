@@ -82,7 +82,8 @@ bool weft_requester_reap(struct weft_qp *qp)
 	struct ib_wc wc;
 	bool wanted;
 
-	while (req->tail != READ_ONCE(qp->sq.producer)) {
+	/* Pairs with the release in weft_post_one(): the slot's content is the new one. */
+	while (req->tail != smp_load_acquire(&qp->sq.producer)) {
 		wqe = weft_sq_wqe(qp, req->tail);
 		if (!wqe->done)
 			break;
@@ -107,11 +108,13 @@ bool weft_requester_reap(struct weft_qp *qp)
 void weft_requester_rewind(struct weft_qp *qp, u32 psn)
 {
 	struct weft_req *req = &qp->req;
+	/* Pairs with the release in weft_post_one(). */
+	u32 end = smp_load_acquire(&qp->sq.producer);
 	struct weft_swqe *wqe;
 	bool found = false;
 	u32 i;
 
-	for (i = req->tail; i != READ_ONCE(qp->sq.producer); i++) {
+	for (i = req->tail; i != end; i++) {
 		wqe = weft_sq_wqe(qp, i);
 		if (!wqe->started)
 			break;
@@ -165,6 +168,9 @@ static bool weft_req_start(struct weft_qp *qp, struct weft_swqe *wqe)
 
 	if ((wqe->flags & IB_SEND_FENCE) && req->rd_atomic)
 		return false;
+	/* A resend needs the key: LOCAL_INV waits for all before it (IBTA 10.6.5.1). */
+	if (wqe->local == WEFT_LOCAL_INV)
+		return req->tail == req->cur;
 	if (wqe->local != WEFT_LOCAL_NONE)
 		return true;
 	if (rd_atomic && req->rd_atomic >= max_t(u32, qp->attr.max_rd_atomic, 1))
@@ -251,6 +257,12 @@ static bool weft_req_send(struct weft_qp *qp, struct weft_swqe *wqe)
 	void *payload;
 	u32 psn, next;
 
+	if (qp->transport == WEFT_UD && wqe->length > qp->mtu) {
+		/* The netdev's MTU has shrunk since the WQE was checked. */
+		wqe->status = IB_WC_LOC_LEN_ERR;
+		wqe->done = true;
+		return true;
+	}
 	seg = weft_req_segment(qp->transport, wqe->wr, wqe->length, wqe->offset, qp->mtu);
 	psn = weft_psn_add(wqe->first_psn, wqe->offset / qp->mtu);
 	weft_req_fill(qp, wqe, &seg, &pkt, psn);
@@ -295,9 +307,15 @@ static bool weft_req_blocked(struct weft_qp *qp, const struct weft_swqe *wqe)
 	return weft_tx_full(qp->flow);
 }
 
+/* SQD: what was begun is complete, what was not waits. */
 static void weft_sq_drained(struct weft_qp *qp)
 {
-	if (qp->state != IB_QPS_SQD || qp->req.drained || qp->req.tail != qp->req.cur)
+	struct weft_req *req = &qp->req;
+
+	if (qp->state != IB_QPS_SQD || req->drained || req->tail != req->cur)
+		return;
+	/* Pairs with the release in weft_post_one(). */
+	if (req->tail != smp_load_acquire(&qp->sq.producer) && weft_sq_wqe(qp, req->cur)->started)
 		return;
 	qp->req.drained = true;
 	qp->attr.sq_draining = 0;

@@ -34,7 +34,7 @@ static void weft_answer_send(struct weft_qp *qp, const struct weft_pkt *pkt)
 		weft_tx_send(qp, &qp->av, pkt, skb);
 }
 
-void weft_responder_answer(struct weft_qp *qp, u8 syndrome, u32 psn)
+static void weft_responder_answer(struct weft_qp *qp, u8 syndrome, u32 psn)
 {
 	struct weft_pkt pkt;
 
@@ -43,6 +43,29 @@ void weft_responder_answer(struct weft_qp *qp, u8 syndrome, u32 psn)
 	if (weft_syndrome_kind(syndrome) == WEFT_ACK_POSITIVE)
 		weft_count(qp->dev, ack_sent);
 	weft_answer_send(qp, &pkt);
+}
+
+static void weft_responder_refuse_now(struct weft_qp *qp)
+{
+	struct weft_resp *resp = &qp->resp;
+
+	weft_responder_answer(qp, resp->late_syndrome, resp->late_psn);
+	resp->late = false;
+	resp->broken = resp->late_fatal;
+}
+
+void weft_responder_refuse(struct weft_qp *qp, u8 syndrome, bool fatal)
+{
+	struct weft_resp *resp = &qp->resp;
+
+	resp->late_syndrome = syndrome;
+	resp->late_psn = resp->st.epsn;
+	resp->late_fatal = fatal;
+	resp->late = true;
+	/* It acknowledges all that is before it. */
+	resp->ack_pending = false;
+	if (!resp->res_todo)
+		weft_responder_refuse_now(qp);
 }
 
 void weft_responder_settle(struct weft_qp *qp)
@@ -85,10 +108,14 @@ struct weft_res *weft_res_new(struct weft_qp *qp, const struct weft_pkt *pkt,
 	struct weft_res *res;
 	u32 psns = 1;
 
-	/* More at a time than was agreed on. */
-	if (!resp->res_size || resp->res[resp->res_head].todo)
+	if (!resp->res_size)
 		return NULL;
 	res = &resp->res[resp->res_head];
+	/* More at a time than was agreed on. */
+	if (res->todo && !res->again)
+		return NULL;
+	weft_res_set_todo(resp, res, false);
+	res->again = false;
 	resp->res_head = (resp->res_head + 1) % resp->res_size;
 	if (kind == WEFT_RES_READ)
 		psns = weft_wr_psn_count(WEFT_WR_READ, pkt->dmalen, qp->mtu);
@@ -137,11 +164,12 @@ void weft_res_again(struct weft_qp *qp, const struct weft_pkt *pkt)
 		return;
 	if (res->kind == WEFT_RES_READ) {
 		count = weft_wr_psn_count(WEFT_WR_READ, pkt->dmalen, qp->mtu);
-		if (pkt->dmalen > WEFT_MAX_MSG ||
+		if (pkt->dmalen > WEFT_MAX_RECV ||
 		    weft_psn_diff(weft_psn_add(pkt->psn, count - 1), res->last_psn) > 0)
 			return;
 		weft_res_read_from(res, pkt);
 	}
+	res->again = true;
 	weft_res_set_todo(resp, res, true);
 }
 
@@ -239,6 +267,8 @@ static bool weft_responder_loop(struct weft_qp *qp, int budget)
 		else if (!weft_res_send_read(qp, res))
 			return true;
 	}
+	if (resp->late && !resp->broken)
+		weft_responder_refuse_now(qp);
 	if (resp->ack_pending && !resp->broken) {
 		resp->ack_pending = false;
 		weft_responder_answer(qp, WEFT_SYNDROME_ACK, resp->ack_psn);

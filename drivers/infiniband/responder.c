@@ -174,6 +174,8 @@ static enum weft_exec weft_exec_atomic_write(struct weft_qp *qp, const struct sk
 	struct weft_mr *mr;
 	u64 value;
 
+	if (!(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_WRITE))
+		return WEFT_EXEC_INVALID;
 	mr = weft_rkey_find(qp, pkt->rkey, pkt->va, sizeof(value), IB_ACCESS_REMOTE_WRITE);
 	if (!mr)
 		return WEFT_EXEC_ACCESS;
@@ -203,10 +205,10 @@ static enum weft_exec weft_resp_execute(struct weft_qp *qp, const struct sk_buff
 
 /* --- outcomes; resp.lock --- */
 
-static void weft_resp_nak(struct weft_qp *qp, enum weft_nak_code nak)
+static void weft_resp_nak(struct weft_qp *qp, enum weft_nak_code nak, bool fatal)
 {
 	weft_count(qp->dev, nak_sent);
-	weft_responder_answer(qp, weft_syndrome_nak(nak), qp->resp.st.epsn);
+	weft_responder_refuse(qp, weft_syndrome_nak(nak), fatal);
 }
 
 static void weft_resp_ack(struct weft_qp *qp, u32 psn)
@@ -235,13 +237,14 @@ static void weft_resp_fail(struct weft_qp *qp, enum weft_exec ret, const struct 
 		event = IB_EVENT_QP_REQ_ERR;
 		status = pkt->op->flags & WEFT_OP_SEND ? IB_WC_LOC_LEN_ERR : IB_WC_REM_INV_REQ_ERR;
 	}
-	if (qp->transport == WEFT_RC)
-		weft_resp_nak(qp, nak);
 	if (qp->resp.have_rwqe)
 		weft_resp_complete(qp, status, pkt);
 	else
 		weft_qp_async_event(qp, event);
-	qp->resp.broken = true;
+	if (qp->transport == WEFT_RC)
+		weft_resp_nak(qp, nak, true);
+	else
+		qp->resp.broken = true;
 }
 
 /* UC: the rest of a message that cannot be taken is passed over without a word (IBTA 9.8.2.2). */
@@ -267,12 +270,13 @@ static void weft_resp_not_ready(struct weft_qp *qp)
 	 * again.
 	 */
 	qp->resp.st.nak_pending = true;
-	weft_responder_answer(qp, weft_syndrome_rnr(qp->attr.min_rnr_timer), qp->resp.st.epsn);
+	weft_responder_refuse(qp, weft_syndrome_rnr(qp->attr.min_rnr_timer), false);
 }
 
 static void weft_resp_done(struct weft_qp *qp, const struct weft_pkt *pkt)
 {
 	weft_resp_accept(&qp->resp.st, qp->mtu, pkt);
+	qp->resp.late = false; /* what was missing has come */
 	if (pkt->op->flags & WEFT_OP_RECV_WQE && pkt->op->flags & WEFT_OP_END) {
 		weft_count(qp->dev, rdma_recvs);
 		if (!weft_resp_complete(qp, IB_WC_SUCCESS, pkt))
@@ -315,7 +319,8 @@ void weft_responder_receive(struct weft_qp *qp, const struct sk_buff *skb,
 	bool broken;
 
 	spin_lock(&qp->resp.lock);
-	if (qp->resp.broken || qp->state < IB_QPS_RTR || qp->state > IB_QPS_SQE) {
+	if (qp->resp.broken || (qp->resp.late && qp->resp.late_fatal) || qp->state < IB_QPS_RTR ||
+	    qp->state > IB_QPS_SQE) {
 		weft_count(qp->dev, rx_drop_qp_state);
 		spin_unlock(&qp->resp.lock);
 		return;
@@ -336,7 +341,7 @@ void weft_responder_receive(struct weft_qp *qp, const struct sk_buff *skb,
 		break;
 	case WEFT_RESP_NAK:
 		if (res.nak == WEFT_NAK_PSN_SEQUENCE)
-			weft_resp_nak(qp, res.nak);
+			weft_resp_nak(qp, res.nak, false);
 		else
 			weft_resp_fail(qp, WEFT_EXEC_INVALID, pkt);
 		break;

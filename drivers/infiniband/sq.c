@@ -80,8 +80,7 @@ static bool weft_swqe_length_ok(const struct weft_qp *qp, const struct weft_swqe
 	}
 	if (qp->transport == WEFT_UD)
 		return length <= qp->mtu;
-	/* Half of the PSN circle must stay the past. */
-	return weft_wr_psn_count(wqe->wr, length, qp->mtu) < BIT(22) || length < BIT(30);
+	return true;
 }
 
 static void weft_swqe_set_length(struct weft_qp *qp, struct weft_swqe *wqe, u64 length)
@@ -188,12 +187,12 @@ static void weft_sq_fetch(struct weft_qp *qp)
 	if (wqe->local != WEFT_LOCAL_NONE)
 		return;
 	weft_fetch_payload(qp, wqe, slot);
+	if (!wqe->done && qp->transport == WEFT_UD)
+		weft_fetch_ud(qp, wqe, &slot->wr);
+	else if (!wqe->done)
+		weft_fetch_rdma(wqe, &slot->wr);
 	if (wqe->done)
 		weft_count(qp->dev, send_queue_invalid);
-	else if (qp->transport == WEFT_UD)
-		weft_fetch_ud(qp, wqe, &slot->wr);
-	else
-		weft_fetch_rdma(wqe, &slot->wr);
 }
 
 struct weft_swqe *weft_sq_next(struct weft_qp *qp)
@@ -383,7 +382,7 @@ int weft_sq_init(struct weft_qp *qp, const struct ib_qp_cap *cap, struct ib_ucon
 	}
 	sq->max_wr = num;
 	sq->stride = ALIGN(sizeof(struct weft_swqe) + area, SMP_CACHE_BYTES);
-	sq->wqes = kvcalloc(sq->mask + 1, sq->stride, GFP_KERNEL);
+	sq->wqes = kvcalloc(sq->mask + 1, sq->stride, GFP_KERNEL_ACCOUNT);
 	if (!sq->wqes) {
 		if (sq->ring)
 			weft_ring_free(sq->ring);

@@ -50,7 +50,7 @@ static int weft_recv_wr_length(const struct ib_recv_wr *wr, u32 max_sge, u32 *le
 		return -EINVAL;
 	for (i = 0; i < wr->num_sge; i++)
 		sum += wr->sg_list[i].length;
-	if (sum > WEFT_MAX_MSG)
+	if (sum > WEFT_MAX_RECV)
 		return -EINVAL;
 	*length = sum;
 	return 0;
@@ -118,7 +118,7 @@ static int weft_recv_wqe_copy(struct weft_rwqe *out, const struct rxe_recv_wqe *
 		out->sge[i].lkey = READ_ONCE(wqe->dma.sge[i].lkey);
 		sum += out->sge[i].length;
 	}
-	if (sum > WEFT_MAX_MSG)
+	if (sum > WEFT_MAX_RECV)
 		return -EINVAL;
 	out->length = sum;
 	out->num_sge = num_sge;

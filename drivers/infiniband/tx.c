@@ -286,21 +286,36 @@ static void weft_tx_icrc(const struct weft_av *av, struct sk_buff *skb)
 
 /* --- the two ways --- */
 
-/*
- * Link that the same-host shortcut leads to, or NULL: not on this host, not wanted, or somebody
- * watches.
- */
+/* Link of this host whose QP @qpn has the address; NULL: another host, or nobody here. */
+static struct weft_dev *weft_shortcut_peer(struct net *net, const struct weft_av *av, u32 qpn,
+					   int ifindex)
+{
+	struct weft_dev *dev;
+	struct weft_qp *qp;
+
+	if (qpn == 1) {
+		dev = weft_gid_find(net, &av->daddr, ifindex);
+		return dev && rcu_access_pointer(dev->gsi) ? dev : NULL;
+	}
+	qp = weft_qp_find(qpn);
+	return qp && weft_gid_owned(qp->dev, net, &av->daddr, ifindex) ? qp->dev : NULL;
+}
+
+/* The link to hand the packet to, or NULL: it goes through the stack, for somebody may watch. */
 static struct weft_dev *weft_shortcut_to(struct weft_qp *qp, struct net_device *ndev,
-					 const struct weft_av *av)
+					 const struct weft_av *av, u32 qpn)
 {
 	struct net *net = dev_net(ndev);
+	struct net_device *peer;
 	struct weft_dev *to;
 
-	if (!READ_ONCE(qp->dev->cfg.shortcut) || ipv6_addr_is_multicast(&av->daddr) ||
-	    (!av->v6 && ipv4_is_multicast(av->daddr.s6_addr32[3])))
+	if (!READ_ONCE(qp->dev->cfg.shortcut) || qpn == WEFT_QPN_MULTICAST)
 		return NULL;
-	to = weft_gid_find(net, &av->daddr, ndev->ifindex);
-	if (!to || !netif_running(ndev) || dev_nit_active(ndev) ||
+	to = weft_shortcut_peer(net, av, qpn, ndev->ifindex);
+	if (!to)
+		return NULL;
+	peer = rcu_dereference(to->netdev);
+	if (!peer || !netif_running(peer) || !netif_running(ndev) || dev_nit_active(ndev) ||
 	    dev_nit_active(net->loopback_dev))
 		return NULL;
 	return to;
@@ -409,7 +424,7 @@ int weft_tx_send(struct weft_qp *qp, const struct weft_av *av, const struct weft
 	else
 		weft_tx_push_v4(qp->flow, av, skb);
 	weft_tx_own(qp->flow, skb);
-	to = weft_shortcut_to(qp, ndev, av);
+	to = weft_shortcut_to(qp, ndev, av, pkt->qpn);
 	if (to)
 		weft_tx_shortcut(qp, to, av, skb);
 	else
