@@ -133,6 +133,9 @@ static struct dst_entry *weft_route_v4(struct net *net, const struct weft_av *av
 	struct flowi4 fl;
 	struct rtable *rt;
 
+	/* An address of the host itself is reached through lo, whichever netdev has it. */
+	if (inet_addr_type(net, av->daddr.s6_addr32[3]) == RTN_LOCAL)
+		oif = 0;
 	flowi4_init_output(&fl, oif, 0, av->tclass & ~INET_ECN_MASK, RT_SCOPE_UNIVERSE,
 			   IPPROTO_UDP, 0, av->daddr.s6_addr32[3], av->saddr.s6_addr32[3], 0, 0,
 			   GLOBAL_ROOT_UID);
