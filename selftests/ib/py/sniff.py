@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Captures the RoCEv2 frames of a netdev until its standard input ends, then tells what they were.
+"""Captures the RoCEv2 frames of a netdev until SIGTERM, then tells what they were.
 
 usage: sniff.py NETDEV [NETNS]    prints lines "in|out NAME FRAMES BAD-ICRC", NAME being the operation
 """
 
 import collections
-import select
+import signal
 import sys
+import time
 
 import roce
 
@@ -19,13 +20,18 @@ NAMES.update(dict.fromkeys(range(0x0d, 0x10), "READ_RESPONSE"))
 
 
 def main():
+    stopping = []
+    signal.signal(signal.SIGTERM, lambda *_: stopping.append(1))
     tap = roce.Tap(*sys.argv[1:3])
     print("ready", flush=True)
     frames = {"out": [], "in": []}
-    while not select.select([sys.stdin], [], [], 0.2)[0]:
-        pass
-    for data, out in tap.both():
-        frames["out" if out else "in"].append(data)
+    while True:
+        last = bool(stopping)
+        for data, out in tap.both():
+            frames["out" if out else "in"].append(data)
+        if last:
+            break
+        time.sleep(0.2)
     for way, list_ in frames.items():
         seen, bad = collections.Counter(), collections.Counter()
         for data in list_:

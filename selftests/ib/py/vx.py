@@ -323,6 +323,7 @@ class Remote:
 
     def close(self):
         self.call("close", [], {})
+        self.file.close()
         self.link.close()
 
 
