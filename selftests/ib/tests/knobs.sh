@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # weft link: each setting does what it says, counters of queues add up, and who may see and set a link.
 # lists: check quick full
-# limit: 90
+# limit: 180
 . "$SUITE/lib.sh"
 
 [ "$LINK_TYPE" = weft ] || skip "the settings are Weft's"
