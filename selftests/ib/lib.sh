@@ -293,6 +293,7 @@ wait_ends() {
 				fail "no GID for $(of $end $ip) on $dev, only at $(gid_indices $end | xargs)"
 		done
 		wait_for 10 port_is $end ACTIVE || fail "the port of $dev is not active"
+		on $end sh -c "echo 0 >'$(port_dir $end)/hw_counters/lifespan'"
 	done
 }
 
@@ -382,7 +383,7 @@ gid_indices() { # END
 
 # ---- counters ---------------------------------------------------------------------
 
-# Hardware counters are cached by the kernel for 10 ms: a reading may be that old, unless one naps first.
+# The kernel caches hardware counters for 10 ms; wait_ends has turned that off for the ends' devices.
 counter() { # END NAME
 	local value
 	if remote "$1"; then
@@ -396,7 +397,6 @@ counter() { # END NAME
 counters() { # END
 	local file value dir
 	dir=$(port_dir "$1")
-	nap 0.02
 	if remote "$1"; then
 		on "$1" bash -c "cd $dir/hw_counters && grep . *" | tr : ' '
 		return
@@ -488,7 +488,6 @@ balance_unit() {
 # Sent and received by a and b since `balance_start`: in $sent_a, $rcvd_a, $sent_b, $rcvd_b.
 balance_read() {
 	local end way
-	nap 0.02
 	for end in a b; do
 		for way in sent rcvd; do
 			printf -v "${way}_$end" %d $(($(counter $end "${way}_$UNIT") - ${BALANCE[$end$way]-0}))

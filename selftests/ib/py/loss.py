@@ -9,7 +9,7 @@ import time
 
 import vx
 from suite import (A_DEV, A_IP4, B_DEV, B_IP4, LEVEL, SLOW, Failed, check, between, counters, equal, finish, moved,
-                   part)
+                   part, wait_for)
 
 A_NS, B_NS = os.environ["A_NS"], os.environ["B_NS"]
 A_NETDEV, B_NETDEV = os.environ["A_NETDEV"], os.environ["B_NETDEV"]
@@ -340,7 +340,8 @@ def rc_doubled():
         equal("receives that were too many", b.poll(1, 0.1), [])
     equal("sum", int.from_bytes(bytes.fromhex(b.peek(900000, 8)), "little"), count)
     # Three request packets in each turn: FAA, FIRST, LAST.
-    equal("duplicates", moved(before, counters(B_DEV)).get("duplicate_request"), 3 * count)
+    wait_for(f"{3 * count} duplicates",
+             lambda: moved(before, counters(B_DEV)).get("duplicate_request") == 3 * count)
     close(a, b)
 
 

@@ -73,7 +73,6 @@ bytes() { # MiB
 }
 
 used_the_device() { # LEAST-PACKETS
-	nap 0.02
 	at_least "packets received" $(($(counter a rcvd_pkts) - before)) "$1"
 	for name in req_remote_access_errors resp_remote_access_errors req_cqe_error; do
 		has_counter a $name || continue
