@@ -69,7 +69,7 @@ setup:
 # The probe must be done before kbuild starts.
 .PHONY: modules kbuild-tree
 modules: kbuild-tree
-	+@flock $(KB)/.lock sh kernel/compat/probe $(KDIR) $(KB)
+	@flock $(KB)/.lock sh kernel/compat/probe $(KDIR) $(KB)
 	+@flock $(KB)/.lock $(MAKE) --no-print-directory $(J) -C $(KDIR) M=$(KB) W=$(W) \
 		WERROR=$(WERROR) WEFT_VERSION=$(WEFT_VERSION) $(KBUILD_ARGS) modules
 	@mkdir -p $(KO)

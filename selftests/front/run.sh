@@ -22,8 +22,7 @@ test_help() {
 	[ "$lines" -le 30 ] || fail "$lines lines" || return 1
 	[ "$(wc -L <"$work/help")" -le 100 ] || fail "a line is too long" || return 1
 	for target in $(sed -n 's/^ *make \([a-z-]*\) .*/\1/p' "$work/help" | sort -u); do
-		"${make[@]}" -n "$target" >/dev/null 2>"$work/err" ||
-			fail "make $target: $(cat "$work/err")" || return 1
+		grep -qE "^([a-z-]+ )*$target( [a-z-]+)*:" Makefile || fail "no target $target" || return 1
 	done
 	for target in $(sed -n 's/^\.PHONY: //p' Makefile); do
 		case $target in help | kbuild-tree | host-build) continue ;; esac
@@ -48,8 +47,9 @@ test_setup_without_root() {
 	printf '#!/bin/sh\n' >"$work/bin/dpkg-query"
 	chmod -R a+rx "$work"
 	chmod +x "$work"/bin/*
-	setpriv --reuid 65534 --regid 65534 --clear-groups env PATH="$work/bin:$PATH" \
-		sh <tools/setup >"$work/out" 2>&1
+	local user=()
+	[ "$(id -u)" != 0 ] || user=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+	"${user[@]}" env PATH="$work/bin:$PATH" sh <tools/setup >"$work/out" 2>&1
 	[ $? = 1 ] || fail "no refusal" || return 1
 	[ "$(wc -l <"$work/out")" = 1 ] || fail "not one line: $(cat "$work/out")" || return 1
 	grep -q 'apt-get install .*perftest.*qemu-system-x86' "$work/out" || fail "$(cat "$work/out")"
