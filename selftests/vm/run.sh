@@ -181,6 +181,12 @@ test_first_failure_wins()
 	is exit "$rc" 9 && has err 'h0| weft-barrier two: h1 has ended' && [ "$seconds" -lt 90 ]
 }
 
+test_a_lost_host_ends_the_run()
+{
+	vm --hosts 2 --smp 1 -- sh -c 'weft-barrier up; if [ $WEFT_HOST = 1 ]; then echo c >/proc/sysrq-trigger; fi; sleep 1000'
+	is exit "$rc" 122 && has err 'h0: stopped, since h1 failed' && [ "$seconds" -lt 200 ]
+}
+
 test_barrier_time_limit()
 {
 	vm --hosts 2 --smp 1 -- sh -c 'if [ $WEFT_HOST = 1 ]; then sleep 8; else weft-barrier alone 2; exit $?; fi'

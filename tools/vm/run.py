@@ -12,7 +12,6 @@ import secrets
 import selectors
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -25,6 +24,9 @@ NO_TOKEN = 122
 TIMEOUT = 124
 LAST_LINES = 40
 DRAIN_SECONDS = 5
+#: How long the other hosts may go on after one has failed, and after one is gone.
+GRACE_FAILED_SECONDS = 60
+GRACE_LOST_SECONDS = 5
 #: Modules that must be there; whatever else the directory holds is loaded too.
 REQUIRED_MODULES = ("weft_core", "weft_ib")
 HIDDEN_BY_TMPFS = ("/tmp", "/run", "/dev/shm", "/var/run")
@@ -124,6 +126,7 @@ class Run:
         self.barriers = None
         self.first_failure = None
         self.deadline = None
+        self.cut_off = float("inf")
 
     def execute(self):
         """Boot, serve until the end, judge; the exit code."""
@@ -161,9 +164,12 @@ class Run:
             self.hub.start()
 
     def _serve(self):
-        """Serve the ports until every guest has ended; False when time is over."""
+        """Serve the ports until every guest has ended or is cut off by another's failure; False when time is over."""
         while any(m.open and not m.finished() for m in self.machines):
-            left = self.deadline - time.monotonic()
+            now = time.monotonic()
+            if now >= self.cut_off:
+                return True
+            left = self.deadline - now
             if left <= 0:
                 return False
             for key, _ in self.selector.select(min(left, 0.5)):
@@ -181,9 +187,14 @@ class Run:
 
     def _note_failures(self):
         for each in self.machines:
-            failed = each.failures or each.code or ("console" not in each.open and each.code is None)
-            if failed and self.first_failure is None:
+            lost = "console" not in each.open and each.code is None
+            if not (lost or each.failures or each.code):
+                continue
+            if self.first_failure is None:
                 self.first_failure = each
+                self.cut_off = time.monotonic() + GRACE_FAILED_SECONDS
+            if lost:
+                self.cut_off = min(self.cut_off, time.monotonic() + GRACE_LOST_SECONDS)
 
     def _stop(self):
         """Take what the ports still hold, then end everything."""
@@ -194,6 +205,7 @@ class Run:
                 break
             for key, _ in events:
                 self._serve_port(*key.data)
+        self._note_failures()
         for each in self.machines:
             each.stop()
         if self.hub:
@@ -226,13 +238,16 @@ class Run:
             util.say(f"{each.name}: kmemleak found:")
             self._show(leaks.read_text(encoding="utf-8", errors="replace").splitlines()[:LAST_LINES])
         for text in each.failures:
-            util.say(f"{each.name}: {text}")
+            util.say(f"{each.name}: {text}; last lines of the kernel log:")
+            self._show(lines[-10:])
         if each.code:
             return each.code
         if each.code is None or each.failures:
             if not each.failures and each.finished() and "console" not in each.open:
                 util.say(f"{each.name}: the machine ended without its token; last lines of the kernel log:")
                 self._show(lines[-LAST_LINES:] + each.qemu_errors())
+            if not each.finished() and self.first_failure not in (None, each):
+                util.say(f"{each.name}: stopped, since {self.first_failure.name} failed")
             return NO_TOKEN
         return LOG_COMPLAINT if hits else LEAK if leaked else 0
 
@@ -242,7 +257,3 @@ class Run:
             print(f"  {line}", file=sys.stderr)
         sys.stderr.flush()
 
-
-def restore_terminal(saved):
-    if saved:
-        subprocess.run(["stty", saved], check=False)
