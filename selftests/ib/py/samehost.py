@@ -11,7 +11,7 @@ from suite import A_DEV, A_IP6, B_DEV, B_IP6, check, counters, equal, finish, mo
 def operations():
     """Everything that leaves an image in memory, and the image."""
     a, b = vx.End(A_DEV, A_IP6, size=1 << 18), vx.End(B_DEV, B_IP6, size=1 << 18)
-    vx.connect(a, b, mtu=1024)
+    vx.connect(a, b, mtu=1024, timeout=19)
     a.fill(21)
     b.recv(0, 5000)
     a.post("SEND_WITH_IMM", [(100, 4999)], imm=9)
@@ -85,7 +85,7 @@ def tap():
 def stack():
     setting("shortcut off")
     a, b = vx.End(A_DEV, "192.0.2.1"), vx.End(B_DEV, "192.0.2.2")
-    vx.connect(a, b)
+    vx.connect(a, b, timeout=19)
     a.fill(3)
     _, total = movement(lambda: (a.post("RDMA_WRITE", [(0, 100000)], 5), equal("WRITE", a.one(), "SUCCESS")))
     equal("bytes", b.peek(5, 100000), a.peek(0, 100000))
