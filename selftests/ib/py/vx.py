@@ -151,7 +151,7 @@ class End:
         return {"ip": self.ip, "qpn": self.qp.qp_num, "psn": self.psn, "addr": self.addr,
                 "rkey": self.mr.rkey, "size": self.size}
 
-    def join(self, peer, mtu=1024, timeout=14, retry=7, rnr_retry=7, min_rnr=12, rd_atomic=8):
+    def join(self, peer, mtu=1024, timeout=17, retry=7, rnr_retry=7, min_rnr=12, rd_atomic=8):
         """To RTS, towards the other end's info()."""
         self.peer = peer
         attr = self.init_attr()
