@@ -67,12 +67,13 @@ log_since() {
 	dmesg | awk -v mark="$1" 'index($0, mark) { seen = 1; next } seen'
 }
 
-show() { # FILE PREFIX
-	sed "s/^/$2/" "$1"
+# Show a test's output as it comes.
+follow() { # PID FILE
+	tail -n +1 -f -s 0.2 --pid="$1" "$2" | sed -u 's/^/# | /'
 }
 
 run_one() { # TEST
-	local name=$1 limit pid rc mark start dir=$work/$1
+	local name=$1 limit pid follower rc mark start dir=$work/$1
 	limit=$(header "$name" limit)
 	if [ "$LEVEL" = full ]; then
 		limit=$(header "$name" full-limit)
@@ -86,8 +87,11 @@ run_one() { # TEST
 	start=${EPOCHREALTIME/./}
 	TEST=$name TMP=$dir setsid timeout -k 10 "$limit" bash "$here/tests/$name.sh" >"$dir/out" 2>&1 </dev/null &
 	pid=$!
+	follower=
+	[ -z "${VERBOSE-}" ] || { follow "$pid" "$dir/out" & follower=$!; }
 	wait "$pid"
 	rc=$?
+	[ -z "$follower" ] || wait "$follower"
 	[ "$rc" = 124 ] && echo "stopped: still running after $limit s" >>"$dir/out"
 	kill -KILL -- "-$pid" 2>/dev/null
 	if ! clean_all >"$dir/clean" 2>&1; then
@@ -125,7 +129,6 @@ report() { # TEST RC MICROSECONDS DIR
 		echo "not ok $number - $1"
 		;;
 	esac
-	[ -z "${VERBOSE-}" ] || show "$4/out" '# | '
 }
 
 prepare
