@@ -3,7 +3,7 @@
 # Weft and rdma_rxe on two machines, each once on either side: the same bytes, rdma_rxe's own counters, and a
 # capture whose every ICRC is right.
 # lists: hosts
-# limit: 240
+# limit: 400
 . "$SUITE/lib.sh"
 
 [ "${TOPO-}" = hosts ] || skip "needs two machines: hosts.sh"
