@@ -17,7 +17,7 @@ def add_run_options(parser):
     parser.add_argument("--kernel", choices=list(kernels.KINDS), default="6.1")
     parser.add_argument("--hosts", type=int, default=1, metavar="N", help="machines on one Ethernet (1-8)")
     parser.add_argument("--smp", type=int, metavar="N", help="vCPUs (default 2)")
-    parser.add_argument("--mem", metavar="SIZE", help="memory (default 2G, debug kernel 4G)")
+    parser.add_argument("--mem", metavar="SIZE", help="memory (default 2G, debug kernel 3G)")
     parser.add_argument("--mtu", type=int, default=1500, help="MTU of eth0 with --hosts (default 1500)")
     parser.add_argument("--icount", action="store_true",
                         help="guest time = instructions executed; one vCPU, repeatable")
@@ -94,7 +94,7 @@ def settle_run_options(args, command):
     if args.pcap and args.hosts < 2:
         raise util.VmError("--pcap captures the Ethernet of --hosts 2 or more")
     args.smp = 1 if args.icount else args.smp or 2
-    args.mem = args.mem or ("4G" if debug else "2G")
+    args.mem = args.mem or ("3G" if debug else "2G")
     if args.timeout is None:
         args.timeout = float("inf") if args.shell else 1800 if debug else 600
     return args

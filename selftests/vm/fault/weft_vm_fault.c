@@ -33,19 +33,28 @@ static void lock_both(struct mutex *outer, struct mutex *inner)
 	mutex_unlock(outer);
 }
 
-static int __init weft_vm_fault_init(void)
+/* Several, since a stale word on a stack may still point to one of them. */
+static void lose_memory(void)
 {
+	void *block;
 	int i;
 
+	for (i = 0; i < 16; i++) {
+		block = kmalloc(1000, GFP_KERNEL);
+		OPTIMIZER_HIDE_VAR(block);
+	}
+}
+
+static int __init weft_vm_fault_init(void)
+{
 	if (!strcmp(what, "kasan"))
 		read_after_free();
 	if (!strcmp(what, "lockdep")) {
 		lock_both(&first, &second);
 		lock_both(&second, &first);
 	}
-	/* Several, since a stale word on a stack may still point to one of them. */
-	for (i = 0; i < 16 && !strcmp(what, "leak"); i++)
-		pr_debug("%p\n", kmalloc(1000, GFP_KERNEL));
+	if (!strcmp(what, "leak"))
+		lose_memory();
 	return 0;
 }
 
