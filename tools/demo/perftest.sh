@@ -11,13 +11,13 @@ perftest_once() {
 	perftest_port=$((perftest_port + 1))
 	# An emulated CPU may pause for longer than the 67 ms that a QP's timeout is by default: 1 s.
 	set -- -d "$device" -F -p "$perftest_port" -u 18 "$@"
-	timeout 60 "$tool" "$@" >"$log.server" 2>&1 &
+	timeout 120 "$tool" "$@" >"$log.server" 2>&1 &
 	server=$!
 	until ss -Hltn "sport = :$perftest_port" | grep -q .; do
 		kill -0 "$server" 2>/dev/null || break
 		sleep 0.02
 	done
-	if ! timeout 60 "$tool" "$@" 127.0.0.1 >"$log" 2>&1 || ! wait "$server"; then
+	if ! timeout 120 "$tool" "$@" 127.0.0.1 >"$log" 2>&1 || ! wait "$server"; then
 		echo "demo: $tool $* failed:" >&2
 		grep -ihE 'error|fail|unable|could|status' "$log" "$log.server" >&2
 		return 1
@@ -46,7 +46,7 @@ busy_jiffies() { awk '/^cpu / { print $2 + $3 + $4 + $7 + $8 }' /proc/stat; }
 # bandwidth WORK VERB DEVICE: of 64 KiB messages; and the CPU time of one, without what it costs to start
 # and end the two programs.
 bandwidth() {
-	local log=$1/bw tool=ib_$2_bw device=$3 few=5 many=1005 start short long
+	local log=$1/bw tool=ib_$2_bw device=$3 few=5 many=505 start short long
 	start=$(busy_jiffies)
 	perftest 4 "$log" "$tool" "$device" -s 65536 -n $few >"$log.few"
 	short=$(($(busy_jiffies) - start))
@@ -59,9 +59,9 @@ bandwidth() {
 
 # One column of the table for one verb, a line each.
 perftest_column() { # WORK VERB DEVICE
-	perftest 5 "$1/lat" "ib_$2_lat" "$3" -s 64 -n 1000
+	perftest 5 "$1/lat" "ib_$2_lat" "$3" -s 64 -n 300
 	bandwidth "$@"
-	perftest 5 "$1/rate" "ib_$2_bw" "$3" -s 64 -n 5000 >"$1/mpps"
+	perftest 5 "$1/rate" "ib_$2_bw" "$3" -s 64 -n 2000 >"$1/mpps"
 	awk '{ printf "%.0f\n", $1 * 1e6 }' "$1/mpps"
 }
 
