@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # rdma_rxe beside Weft: loaded, used on another netdev and on the same one, its netdevs renamed, resized and
 # removed, unloaded, all while Weft carries checked traffic and udevd runs.
-# lists: check quick full
+# lists: check full
 # limit: 120
 . "$SUITE/lib.sh"
 

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
 # weft link: each setting does what it says, counters of queues add up, and who may see and set a link.
-# lists: check quick full
+# lists: check full
 # limit: 180
 . "$SUITE/lib.sh"
 

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
 # Loss, doubles, reordering, corruption, late and absent receivers: each byte and each counter checked.
-# lists: check quick full
+# lists: check full
 # limit: 120
 . "$SUITE/lib.sh"
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Kernel users: NVMe over RDMA, target and host of the stock kernel, over one device. Fast-register MRs and
 # their invalidation, SRQ-less receive queues, rdma_cm in the kernel, QPs drained at disconnect.
-# lists: check quick full
+# lists: check full
 # limit: 120
 . "$SUITE/lib.sh"
 

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
 # perftest: ib_{send,write,read,atomic}_{bw,lat} over RC, UC, UD; sizes and path MTUs by list.
-# lists: check quick full hosts
+# lists: check full hosts
 # full-limit: 3000
 # limit: 240
 . "$SUITE/lib.sh"

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
 # ibv_{rc,uc,ud,srq}_pingpong with every GID that the device lists, the data checked by the tool.
-# lists: check quick full hosts
+# lists: check full hosts
 # limit: 180
 . "$SUITE/lib.sh"
 

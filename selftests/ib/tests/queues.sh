@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
 # The settings of `weft link set` by their effect: receive queues, moderation, ICRC, shortcut; taps.
-# lists: check quick full
+# lists: check full
 # limit: 90
 . "$SUITE/lib.sh"
 

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
 # rdma-core's own tests as python3-pyverbs ships them: no failure, no error, and no more skips than known.
-# lists: check quick full
+# lists: check full
 # full-limit: 300
 # limit: 150
 . "$SUITE/lib.sh"

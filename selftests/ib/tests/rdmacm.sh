@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
 # rdma_cm with the tools of rdmacm-utils, IPv4 and IPv6: rping -V, ucmatose, udaddy, rstream -T v, mckey.
-# lists: check quick full hosts
+# lists: check full hosts
 # limit: 180
 . "$SUITE/lib.sh"
 

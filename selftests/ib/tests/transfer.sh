@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
 # Every operation and transport, sizes around every packet boundary, IPv4 and IPv6, each byte compared.
-# lists: check quick full hosts
+# lists: check full hosts
 # full-limit: 2400
 # limit: 120
 . "$SUITE/lib.sh"
