@@ -214,6 +214,7 @@ void weft_completer_receive(struct weft_qp *qp, const struct sk_buff *skb,
 {
 	struct weft_swqe *wqe;
 	bool failed = false;
+	bool more = false;
 
 	spin_lock(&qp->req.lock);
 	if (qp->state != IB_QPS_RTS && qp->state != IB_QPS_SQD) {
@@ -235,11 +236,16 @@ void weft_completer_receive(struct weft_qp *qp, const struct sk_buff *skb,
 		if (!again)
 			break;
 	}
+	/*
+	 * Held up, to be sent again, or to be drained; what is posted from now on has its own
+	 * doorbell.
+	 */
+	more = qp->req.cur != READ_ONCE(qp->sq.producer) || qp->state == IB_QPS_SQD;
 unlock:
 	spin_unlock(&qp->req.lock);
 	if (failed)
 		weft_qp_error(qp);
-	else
+	else if (more)
 		weft_qp_schedule(qp);
 }
 

@@ -26,7 +26,7 @@ struct rdma_hw_stats *weft_alloc_hw_port_stats(struct ib_device *ib_dev, u32 por
 	static_assert(ARRAY_SIZE(weft_counter_descs) == WEFT_NUM_COUNTERS);
 
 	return rdma_alloc_hw_stats_struct(weft_counter_descs, WEFT_NUM_COUNTERS,
-					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
+					  0); /* cheap to read: no cache */
 }
 
 int weft_get_hw_stats(struct ib_device *ib_dev, struct rdma_hw_stats *stats, u32 port, int index)

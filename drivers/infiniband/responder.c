@@ -316,7 +316,7 @@ void weft_responder_receive(struct weft_qp *qp, const struct sk_buff *skb,
 			    const struct weft_pkt *pkt)
 {
 	struct weft_resp_result res;
-	bool broken;
+	bool broken, due;
 
 	spin_lock(&qp->resp.lock);
 	if (qp->resp.broken || (qp->resp.late && qp->resp.late_fatal) || qp->state < IB_QPS_RTR ||
@@ -349,9 +349,10 @@ void weft_responder_receive(struct weft_qp *qp, const struct sk_buff *skb,
 		break;
 	}
 	broken = qp->resp.broken;
+	due = qp->resp.ack_pending || qp->resp.res_todo;
 	spin_unlock(&qp->resp.lock);
 	if (broken)
 		weft_qp_error(qp);
-	else
+	else if (due)
 		weft_qp_schedule(qp);
 }

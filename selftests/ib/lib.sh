@@ -293,7 +293,6 @@ wait_ends() {
 				fail "no GID for $(of $end $ip) on $dev, only at $(gid_indices $end | xargs)"
 		done
 		wait_for 10 port_is $end ACTIVE || fail "the port of $dev is not active"
-		on $end sh -c "echo 0 >'$(port_dir $end)/hw_counters/lifespan'"
 	done
 }
 
@@ -383,9 +382,10 @@ gid_indices() { # END
 
 # ---- counters ---------------------------------------------------------------------
 
-# The kernel caches hardware counters for 10 ms; wait_ends has turned that off for the ends' devices.
+# The kernel repeats what it read of hardware counters within the same jiffy.
 counter() { # END NAME
 	local value
+	nap 0.02
 	if remote "$1"; then
 		on "$1" cat "$(port_dir "$1")/hw_counters/$2"
 	else
@@ -396,6 +396,7 @@ counter() { # END NAME
 # All counters of an end, "name value" by line.
 counters() { # END
 	local file value dir
+	nap 0.02
 	dir=$(port_dir "$1")
 	if remote "$1"; then
 		on "$1" bash -c "cd $dir/hw_counters && grep . *" | tr : ' '

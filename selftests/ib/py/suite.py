@@ -85,7 +85,8 @@ def wait_for(what, condition, seconds=5):
 
 
 def counters(dev):
-    """All hardware counters, as they are now: the topology has turned the kernel's cache off."""
+    """All hardware counters, as they are now: sysfs repeats what it read within the same jiffy."""
+    time.sleep(0.02)
     where = f"/sys/class/infiniband/{dev}/ports/1/hw_counters"
     found = {}
     for name in os.listdir(where):
