@@ -209,7 +209,7 @@ struct weft_qp {
 
 	/* service by the receive queue's NAPI, rx.c */
 	struct list_head service_node;   /* in weft_rxq.qps; rxq->qp_lock */
-	/* index of the queue, mod the number of queues; follows who posts while nothing is in flight */
+	/* index of the queue, mod their number; follows who posts while nothing is in flight */
 	unsigned int service_queue;
 	bool service_queued;             /* rxq->qp_lock */
 	bool service_dead;               /* rxq->qp_lock: unscheduled for good */
