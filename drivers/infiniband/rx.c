@@ -110,10 +110,9 @@ static void weft_rxq_drop(struct weft_rxq *rxq, struct sk_buff *skb)
 	kfree_skb(skb);
 }
 
-void weft_rx_enqueue(struct weft_dev *dev, struct sk_buff *skb, u32 hash)
+static void weft_rxq_enqueue(struct weft_rxq *rxq, struct sk_buff *skb)
 {
-	unsigned int num = READ_ONCE(dev->num_rxq);
-	struct weft_rxq *rxq = &dev->rxq[weft_rss_queue(dev->indir, hash) % num];
+	struct weft_dev *dev = rxq->dev;
 	u64 now = ktime_get_ns();
 	bool fire;
 
@@ -132,6 +131,18 @@ void weft_rx_enqueue(struct weft_dev *dev, struct sk_buff *skb, u32 hash)
 	spin_unlock(&rxq->skbs.lock);
 	if (fire)
 		weft_rxq_kick(rxq);
+}
+
+void weft_rx_enqueue(struct weft_dev *dev, struct sk_buff *skb, u32 hash)
+{
+	unsigned int num = READ_ONCE(dev->num_rxq);
+
+	weft_rxq_enqueue(&dev->rxq[weft_rss_queue(dev->indir, hash) % num], skb);
+}
+
+void weft_rx_enqueue_here(struct weft_dev *dev, struct sk_buff *skb)
+{
+	weft_rxq_enqueue(&dev->rxq[smp_processor_id() % READ_ONCE(dev->num_rxq)], skb);
 }
 
 void weft_rx_inline(struct weft_dev *dev, struct sk_buff *skb)
@@ -252,6 +263,21 @@ static int weft_rxq_poll(struct napi_struct *napi, int budget)
 	return work;
 }
 
+bool weft_qp_served_here(struct weft_qp *qp)
+{
+	struct weft_dev *dev = qp->dev;
+	unsigned int num = READ_ONCE(dev->num_rxq);
+	int cpu = raw_smp_processor_id();
+
+	if (READ_ONCE(dev->rxq[READ_ONCE(qp->service_queue) % num].cpu) == cpu)
+		return true;
+	if (READ_ONCE(qp->req.una) != READ_ONCE(qp->req.max_psn) ||
+	    atomic_read(&qp->flow->inflight) || READ_ONCE(dev->rxq[cpu % num].cpu) != cpu)
+		return false;
+	WRITE_ONCE(qp->service_queue, cpu % num);
+	return true;
+}
+
 void weft_qp_schedule(struct weft_qp *qp)
 {
 	struct weft_dev *dev = qp->dev;
@@ -259,6 +285,7 @@ void weft_qp_schedule(struct weft_qp *qp)
 
 	if (READ_ONCE(qp->service_dead) || xchg(&qp->service_queued, true))
 		return;
+	weft_qp_served_here(qp);
 	rxq = &dev->rxq[READ_ONCE(qp->service_queue) % READ_ONCE(dev->num_rxq)];
 	weft_rxq_add_qp(rxq, qp);
 	weft_rxq_kick(rxq);

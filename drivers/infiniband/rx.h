@@ -3,9 +3,10 @@
  * Receive queues: NAPI contexts with moderation. Everything that runs in softirq for a device runs
  * here: packets from the hooks and the shortcut, and QPs that asked for service.
  *
- *   hook.c / tx.c  →  weft_rx_enqueue()  →  queue (Toeplitz)  →  NAPI poll on the queue's CPU
- *                                                                 ├ weft_receive()     receive.c
- *   timers, posts  →  weft_qp_schedule()  →  queue's QP list  →     └ weft_qp_service()  qp.c
+ *   hook.c  →  weft_rx_enqueue()       →  queue (Toeplitz)  →  NAPI poll on the queue's CPU
+ *   tx.c    →  weft_rx_enqueue_here()  →  this CPU's queue  →
+ *                                                               ├ weft_receive()     receive.c
+ *   timers, posts → weft_qp_schedule() → queue's QP list →        └ weft_qp_service()  qp.c
  */
 #ifndef WEFT_RX_H
 #define WEFT_RX_H
@@ -69,12 +70,19 @@ enum { WEFT_RXQ_LIMIT = 8192 }; /* packets that wait in one queue */
  * stamp). BH off. Consumes it; a full queue drops it and counts.
  */
 void weft_rx_enqueue(struct weft_dev *dev, struct sk_buff *skb, u32 hash);
+/* The same, into this CPU's queue: a packet of the same host gains nothing from another one. */
+void weft_rx_enqueue_here(struct weft_dev *dev, struct sk_buff *skb);
 /*
  * The same without queue and moderation: the netdev steered the packet to this CPU already. In
  * softirq.
  */
 void weft_rx_inline(struct weft_dev *dev, struct sk_buff *skb);
 
+/*
+ * Is this the CPU that serves the QP, and sends for it? The stack has a queue per CPU, so packets
+ * stay in order only while one CPU sends. A QP with nothing in flight moves here. Any context.
+ */
+bool weft_qp_served_here(struct weft_qp *qp);
 /*
  * Have weft_qp_service() called for the QP soon, on the CPU of its queue. Any context, also
  * hardirq.

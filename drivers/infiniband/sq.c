@@ -332,26 +332,6 @@ static int weft_post_send_kernel(struct weft_qp *qp, const struct ib_send_wr *wr
 /* Packets that a doorbell sends before it leaves the rest to the receive queue's NAPI. */
 enum { WEFT_DOORBELL_BUDGET = 256 };
 
-/*
- * Is this the CPU that sends for the QP? The stack has a queue per CPU, so packets stay in order
- * only while one CPU sends: the one whose receive queue serves the QP. A QP with nothing in
- * flight moves here.
- */
-static bool weft_doorbell_is_here(struct weft_qp *qp)
-{
-	struct weft_dev *dev = qp->dev;
-	unsigned int num = READ_ONCE(dev->num_rxq);
-	int cpu = smp_processor_id();
-
-	if (READ_ONCE(dev->rxq[READ_ONCE(qp->service_queue) % num].cpu) == cpu)
-		return true;
-	if (READ_ONCE(qp->req.una) != READ_ONCE(qp->req.max_psn) ||
-	    atomic_read(&qp->flow->inflight) || READ_ONCE(dev->rxq[cpu % num].cpu) != cpu)
-		return false;
-	WRITE_ONCE(qp->service_queue, cpu % num);
-	return true;
-}
-
 int weft_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
 {
 	struct weft_qp *qp = weft_from_ibqp(ibqp);
@@ -365,7 +345,7 @@ int weft_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr, const struct
 		return weft_post_send_kernel(qp, wr, bad);
 
 	local_bh_disable();
-	if (!weft_doorbell_is_here(qp) || weft_requester_run(qp, WEFT_DOORBELL_BUDGET))
+	if (!weft_qp_served_here(qp) || weft_requester_run(qp, WEFT_DOORBELL_BUDGET))
 		weft_qp_schedule(qp);
 	local_bh_enable();
 	return 0;

@@ -68,7 +68,6 @@ void weft_tx_flow_reset(struct weft_tx_flow *flow)
 	spin_lock_bh(&flow->route_lock);
 	dst = flow->dst;
 	flow->dst = NULL;
-	flow->rx_hash = 0;
 	spin_unlock_bh(&flow->route_lock);
 	dst_release(dst);
 }
@@ -324,28 +323,11 @@ static struct weft_dev *weft_shortcut_to(struct weft_qp *qp, struct net_device *
 	return to;
 }
 
-static u32 weft_tx_rx_hash(struct weft_qp *qp, const struct weft_dev *to, const struct weft_av *av)
-{
-	__be16 sport = htons(qp->src_port);
-	__be16 dport = htons(WEFT_UDP_PORT);
-	u32 hash = av == &qp->av ? READ_ONCE(qp->flow->rx_hash) : 0;
-
-	if (hash)
-		return hash;
-	hash = av->v6 ? weft_rss_hash_v6(to->rss_key, &av->saddr, &av->daddr, sport, dport)
-		      : weft_rss_hash_v4(to->rss_key, av->saddr.s6_addr32[3],
-					 av->daddr.s6_addr32[3], sport, dport);
-	if (av == &qp->av)
-		WRITE_ONCE(qp->flow->rx_hash, hash);
-	return hash;
-}
-
 static void weft_tx_shortcut(struct weft_qp *qp, struct weft_dev *to, const struct weft_av *av,
 			     struct sk_buff *skb)
 {
 	struct weft_rx_cb *cb = WEFT_RX_CB(skb);
 	u32 ip_len = skb_network_header_len(skb);
-	u32 hash = weft_tx_rx_hash(qp, to, av);
 
 	cb->ip_offset = skb_network_header(skb) - skb->head;
 	cb->ip_len = ip_len;
@@ -358,7 +340,7 @@ static void weft_tx_shortcut(struct weft_qp *qp, struct weft_dev *to, const stru
 		weft_tx_icrc(av, skb);
 	weft_count(qp->dev, tx_shortcut_pkts);
 	__skb_pull(skb, ip_len + sizeof(struct udphdr));
-	weft_rx_enqueue(to, skb, hash);
+	weft_rx_enqueue_here(to, skb);
 }
 
 static int weft_tx_wire(struct weft_qp *qp, struct net_device *ndev, const struct weft_av *av,

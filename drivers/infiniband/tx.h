@@ -38,7 +38,6 @@ struct weft_tx_flow {
 	spinlock_t route_lock;
 	struct dst_entry *dst;
 	u32 dst_cookie;
-	u32 rx_hash;                /* of the flow's 4-tuple, for the shortcut; 0: not computed */
 	atomic_t ip_id;
 };
 
