@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
 # Frames built by hand with one fault each: dropped, counted by exactly one, logged never.
-# lists: check quick full
+# lists: check full
 # limit: 90
 . "$SUITE/lib.sh"
 

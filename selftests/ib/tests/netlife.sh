@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
 # The life of a netdev under checked traffic: what QPs survive, what they are told, what is cleaned up.
-# lists: check quick full
+# lists: check full
 # limit: 180
 . "$SUITE/lib.sh"
 

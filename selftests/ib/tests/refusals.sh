@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # What is refused: links that cannot be, parameters out of range, settings out of range, rmmod in use. An errno
 # for each, and its reason by `weft link why`.
-# lists: check quick full
+# lists: check full
 # limit: 60
 . "$SUITE/lib.sh"
 

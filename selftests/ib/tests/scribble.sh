@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # A process that scribbles over its rings harms nobody but itself: checked traffic beside it goes on, memory
 # that it never registered stays, and its end frees everything.
-# lists: check quick full
+# lists: check full
 # limit: 60
 . "$SUITE/lib.sh"
 
