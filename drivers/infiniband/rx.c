@@ -112,13 +112,10 @@ static void weft_rxq_drop(struct weft_rxq *rxq, struct sk_buff *skb)
 
 static void weft_rxq_enqueue(struct weft_rxq *rxq, struct sk_buff *skb)
 {
-	struct weft_dev *dev = rxq->dev;
 	u64 now = ktime_get_ns();
 	bool fire;
 
 	skb->dev = NULL; /* not held: the netdev may go while the packet waits */
-	WEFT_RX_CB(skb)->dev = dev;
-	WEFT_RX_CB(skb)->stamp_ns = now;
 
 	spin_lock(&rxq->skbs.lock);
 	if (unlikely(skb_queue_len(&rxq->skbs) >= WEFT_RXQ_LIMIT)) {
@@ -148,8 +145,6 @@ void weft_rx_enqueue_here(struct weft_dev *dev, struct sk_buff *skb)
 void weft_rx_inline(struct weft_dev *dev, struct sk_buff *skb)
 {
 	skb->dev = NULL;
-	WEFT_RX_CB(skb)->dev = dev;
-	WEFT_RX_CB(skb)->stamp_ns = ktime_get_ns();
 	weft_count(dev, rx_inline);
 	weft_receive(dev, skb);
 }

@@ -25,13 +25,10 @@ struct weft_qp;
  * skb->cb from weft_rx_enqueue() on. skb->data is at the BTH; skb->len ends with the ICRC (if any).
  */
 struct weft_rx_cb {
-	struct weft_dev *dev;
-	u64 stamp_ns;      /* ktime when it was queued */
 	u16 ip_offset;     /* of the IP header, from skb->head */
 	u16 ip_len;        /* bytes of the IP header (IPv6: 40) */
 	bool v6;
 	bool icrc_offloaded; /* from Weft on this host: no valid ICRC word, nothing to check */
-	bool shortcut;
 };
 
 #define WEFT_RX_CB(skb) ((struct weft_rx_cb *)(skb)->cb)
@@ -66,8 +63,8 @@ struct weft_rxq {
 enum { WEFT_RXQ_LIMIT = 8192 }; /* packets that wait in one queue */
 
 /*
- * Take an skb that is Weft's own (unshared, orphaned, data at BTH, cb filled in except dev and
- * stamp). BH off. Consumes it; a full queue drops it and counts.
+ * Take an skb that is Weft's own (unshared, orphaned, data at BTH, cb filled in). BH
+ * off. Consumes it; a full queue drops it and counts.
  */
 void weft_rx_enqueue(struct weft_dev *dev, struct sk_buff *skb, u32 hash);
 /* The same, into this CPU's queue: a packet of the same host gains nothing from another one. */

@@ -332,7 +332,6 @@ static void weft_tx_shortcut(struct weft_qp *qp, struct weft_dev *to, const stru
 	cb->ip_offset = skb_network_header(skb) - skb->head;
 	cb->ip_len = ip_len;
 	cb->v6 = av->v6;
-	cb->shortcut = true;
 	cb->icrc_offloaded = !READ_ONCE(qp->dev->cfg.icrc_always);
 	if (cb->icrc_offloaded)
 		weft_count(qp->dev, tx_icrc_offloaded);
