@@ -166,15 +166,18 @@ static int weft_gid_check(const struct ib_gid_attr *attr, const struct in6_addr 
 {
 	struct netdev_nested_priv unused = {};
 	struct net_device *netdev;
+	bool tentative;
 	int ret = 0;
 
 	rcu_read_lock();
 	netdev = rcu_dereference(attr->ndev);
+	/* First: an address that becomes real between the two looks is then taken, not missed. */
+	tentative = netdev && weft_netdev_is_tentative(netdev, &unused);
 	if (!netdev) {
 		ret = -ENODEV;
 	} else if (!weft_addr_assigned(netdev, addr)) {
 		ret = -EADDRNOTAVAIL;
-		if (weft_netdev_is_tentative(netdev, &unused))
+		if (tentative)
 			weft_gid_rescan(gid->dev);
 	} else {
 		gid->net = dev_net(netdev);

@@ -292,6 +292,7 @@ wait_ends() {
 			wait_for 10 gid_index $end "$(of $end $ip)" ||
 				fail "no GID for $(of $end $ip) on $dev, only at $(gid_indices $end | xargs)"
 		done
+		wait_for 10 has_default_gid $end || fail "no GID for the link-local address of $dev"
 		wait_for 10 port_is $end ACTIVE || fail "the port of $dev is not active"
 	done
 }
@@ -365,6 +366,11 @@ gid_index() { # END ADDRESS
 		fi
 	done
 	return 1
+}
+
+# The link-local address comes with the carrier, after the others.
+has_default_gid() { # END
+	gid_indices "$1" | grep -qx 0
 }
 
 # Indices of all GIDs that are set.
