@@ -292,8 +292,8 @@ wait_ends() {
 			wait_for 10 gid_index $end "$(of $end $ip)" ||
 				fail "no GID for $(of $end $ip) on $dev, only at $(gid_indices $end | xargs)"
 		done
-		wait_for 10 has_default_gid $end || fail "no GID for the link-local address of $dev"
 		wait_for 10 port_is $end ACTIVE || fail "the port of $dev is not active"
+		wait_for 10 has_link_local_gid $end || fail "no GID for the link-local address of $dev"
 	done
 }
 
@@ -368,9 +368,11 @@ gid_index() { # END ADDRESS
 	return 1
 }
 
-# The link-local address comes with the carrier, after the others.
-has_default_gid() { # END
-	gid_indices "$1" | grep -qx 0
+# The link-local address comes with the carrier, after the others; its netdev's MAC may have changed since.
+has_link_local_gid() { # END
+	local address
+	address=$(on "$1" ip -6 -o addr show dev "$(of "$1" NETDEV)" scope link | awk '{ print $4; exit }')
+	[ "$address" ] && gid_index "$1" "${address%/*}" >/dev/null
 }
 
 # Indices of all GIDs that are set.
