@@ -401,6 +401,20 @@ counter() { # END NAME
 	fi
 }
 
+# Values by line; of another machine with one command, for each costs a connection.
+counter_values() { # END NAME...
+	local end=$1 value
+	local files=("${@:2}")
+	files=("${files[@]/#/$(port_dir "$end")/hw_counters/}")
+	if remote "$end"; then
+		on "$end" cat "${files[@]}"
+		return
+	fi
+	for value in "${files[@]}"; do
+		read -r value <"$value" && echo "$value"
+	done
+}
+
 # All counters of an end, "name value" by line.
 counters() { # END
 	local file value dir
@@ -496,14 +510,15 @@ balance_unit() {
 
 # Sent, received and dropped for want of a QP by a and b since `balance_start`: $sent_a, $rcvd_a, $drop_a, …_b.
 balance_read() {
-	local end way now
+	local end way i now
+	nap 0.02
 	for end in a b; do
+		# rdma_rxe has no rx_drop_qpn.
+		mapfile -t now < <(counter_values $end "sent_$UNIT" "rcvd_$UNIT" rx_drop_qpn 2>/dev/null)
+		i=0
 		for way in sent rcvd drop; do
-			case $way in
-			drop) now=$(counter $end rx_drop_qpn 2>/dev/null) ;;
-			*) now=$(counter $end "${way}_$UNIT") ;;
-			esac
-			printf -v "${way}_$end" %d $((${now:-0} - ${BALANCE[$end$way]-0}))
+			printf -v "${way}_$end" %d $((${now[i]:-0} - ${BALANCE[$end$way]-0}))
+			i=$((i + 1))
 		done
 	done
 }
@@ -515,8 +530,9 @@ balance_start() {
 	BALANCE=([asent]=$sent_a [arcvd]=$rcvd_a [adrop]=$drop_a [bsent]=$sent_b [brcvd]=$rcvd_b [bdrop]=$drop_b)
 }
 
-# Each end received what the other one sent. The last acknowledgement may find a QP that is gone: it is then
-# counted by rx_drop_qpn alone, and has 32 bytes at most. rdma_rxe drops what comes twice without counting it.
+# Each end received what the other one sent. The last packet may find a QP that is gone: it is then counted by
+# rx_drop_qpn alone, and has $STRAY bytes at most (32: an acknowledgement). rdma_rxe drops what comes twice
+# without counting it.
 balanced() {
 	balance_read
 	if [ "$UNIT" = pkts ]; then
@@ -527,7 +543,7 @@ balanced() {
 }
 
 arrived() { # SENT RECEIVED DROPPED
-	[ "$1" -ge "$2" ] && [ "$1" -le $(($2 + $3 * 32)) ]
+	[ "$1" -ge "$2" ] && [ "$1" -le $(($2 + $3 * ${STRAY:-32})) ]
 }
 
 # serve, after which the ends must be balanced, with $LEAST bytes on the wire at least.

@@ -18,7 +18,7 @@ NAME = "7.3"
 PACKAGES = (
     "bash", "coreutils", "util-linux", "procps", "psmisc", "kmod", "udev", "iproute2", "ethtool", "iputils-ping",
     "rdma-core", "ibverbs-utils", "ibverbs-providers", "rdmacm-utils", "perftest", "python3-minimal",
-    "python3-pyverbs", "tcpdump", "socat", "hostname", "gcc", "binutils", "make", "bc", "libelf1t64", "xz-utils",
+    "python3-pyverbs", "tcpdump", "hostname", "gcc", "binutils", "make", "bc", "libelf1t64", "xz-utils",
     "dwarves", "nftables", "gawk",
 )
 
