@@ -184,6 +184,7 @@ struct weft_qp {
 	struct ib_qp ibqp;
 	struct weft_dev *dev;
 	u32 qpn;
+	struct hlist_node table_node; /* qp_table.c */
 	u8 transport;            /* WEFT_RC, WEFT_UC, WEFT_UD */
 	enum ib_qp_type type;
 	bool is_user;

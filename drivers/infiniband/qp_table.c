@@ -2,34 +2,55 @@
 /*
  * QPN → QP for all devices of the host.
  *
- * One number space: the receive hooks find the QP, and by it the device, with one lookup. Readers
- * are under RCU; the table's xarray lock orders additions and removals.
+ * One number space: the receive hooks find the QP, and by it the device, with one lookup. The
+ * xarray gives numbers out; packets look in a hash table, which for consecutive numbers is as good
+ * as an array. Readers are under RCU; the xarray's lock orders additions and removals in both.
  */
+#include <linux/hashtable.h>
 #include <linux/random.h>
+#include <linux/rculist.h>
 #include <linux/xarray.h>
 
 #include "qp.h"
 
+enum { WEFT_QP_BUCKETS = 1 << 12 };
+
 static DEFINE_XARRAY_ALLOC(weft_qps);
 static u32 weft_qpn_next;
+static struct hlist_head weft_qp_buckets[WEFT_QP_BUCKETS];
 
 struct weft_qp *weft_qp_find(u32 qpn)
 {
-	return xa_load(&weft_qps, qpn);
+	struct weft_qp *qp;
+
+	hlist_for_each_entry_rcu(qp, &weft_qp_buckets[qpn % WEFT_QP_BUCKETS], table_node)
+		if (qp->qpn == qpn)
+			return qp;
+	return NULL;
 }
 
 int weft_qp_table_add(struct weft_qp *qp)
 {
 	int err;
 
-	err = xa_alloc_cyclic_bh(&weft_qps, &qp->qpn, qp, XA_LIMIT(WEFT_QPN_FIRST, WEFT_QPN_LAST),
+	err = xa_alloc_cyclic_bh(&weft_qps, &qp->qpn, NULL, XA_LIMIT(WEFT_QPN_FIRST, WEFT_QPN_LAST),
 				 &weft_qpn_next, GFP_KERNEL);
-	return err < 0 ? err : 0;
+	if (err < 0)
+		return err;
+	xa_lock_bh(&weft_qps);
+	/* Needs no memory: the number is reserved, and so its place. */
+	__xa_store(&weft_qps, qp->qpn, qp, GFP_ATOMIC);
+	hlist_add_head_rcu(&qp->table_node, &weft_qp_buckets[qp->qpn % WEFT_QP_BUCKETS]);
+	xa_unlock_bh(&weft_qps);
+	return 0;
 }
 
 void weft_qp_table_del(struct weft_qp *qp)
 {
-	xa_erase_bh(&weft_qps, qp->qpn);
+	xa_lock_bh(&weft_qps);
+	__xa_erase(&weft_qps, qp->qpn);
+	hlist_del_rcu(&qp->table_node);
+	xa_unlock_bh(&weft_qps);
 }
 
 void weft_qp_for_each(struct weft_dev *dev, void (*fn)(struct weft_qp *qp, void *arg), void *arg)
