@@ -38,14 +38,14 @@ static void weft_comp_success(struct weft_qp *qp, struct weft_swqe *wqe)
 	weft_comp_progress(qp, weft_psn_add(wqe->last_psn, 1));
 }
 
-static void weft_comp_read(struct weft_qp *qp, struct weft_swqe *wqe, const struct sk_buff *skb,
+static void weft_comp_read(struct weft_qp *qp, struct weft_swqe *wqe, const struct weft_source *src,
 			   const struct weft_pkt *pkt, bool last)
 {
 	u32 offset = weft_req_offset_of_psn(wqe->wr, wqe->first_psn, pkt->psn, qp->mtu,
 					    wqe->length);
 
-	if (weft_skb_to_sge(qp->ibqp.pd, wqe->sge, wqe->num_sge, offset, skb, pkt->hdr_len,
-			    pkt->payload_len))
+	if (weft_source_to_sge(&qp->req.keys, wqe->sge, wqe->num_sge, offset, src,
+			       pkt->payload_len))
 		return weft_comp_end(wqe, IB_WC_LOC_PROT_ERR);
 	wqe->resp_psn = weft_psn_add(pkt->psn, 1);
 	if (last)
@@ -60,7 +60,7 @@ static void weft_comp_atomic(struct weft_qp *qp, struct weft_swqe *wqe, const st
 
 	/* ATOMIC_WRITE is answered without a value. */
 	if (wqe->wr != WEFT_WR_ATOMIC_WRITE &&
-	    weft_buf_to_sge(qp->ibqp.pd, wqe->sge, wqe->num_sge, 0, &orig, sizeof(orig)))
+	    weft_buf_to_sge(&qp->req.keys, wqe->sge, wqe->num_sge, 0, &orig, sizeof(orig)))
 		return weft_comp_end(wqe, IB_WC_LOC_PROT_ERR);
 	weft_comp_success(qp, wqe);
 }
@@ -134,8 +134,8 @@ static void weft_comp_nak(struct weft_qp *qp, struct weft_swqe *wqe, enum weft_n
 }
 
 /* Apply the packet to the oldest request. True: ask again for the following one. */
-static bool weft_comp_apply(struct weft_qp *qp, struct weft_swqe *wqe, const struct sk_buff *skb,
-			    const struct weft_pkt *pkt)
+static bool weft_comp_apply(struct weft_qp *qp, struct weft_swqe *wqe,
+			    const struct weft_source *src, const struct weft_pkt *pkt)
 {
 	struct weft_comp_wqe oldest = {
 		.wr = wqe->wr,
@@ -157,10 +157,10 @@ static bool weft_comp_apply(struct weft_qp *qp, struct weft_swqe *wqe, const str
 		weft_comp_progress(qp, weft_psn_add(pkt->psn, 1));
 		break;
 	case WEFT_COMP_READ_DATA:
-		weft_comp_read(qp, wqe, skb, pkt, false);
+		weft_comp_read(qp, wqe, src, pkt, false);
 		break;
 	case WEFT_COMP_READ_LAST:
-		weft_comp_read(qp, wqe, skb, pkt, true);
+		weft_comp_read(qp, wqe, src, pkt, true);
 		break;
 	case WEFT_COMP_ATOMIC:
 		weft_comp_atomic(qp, wqe, pkt);
@@ -209,7 +209,7 @@ static void weft_comp_count(struct weft_qp *qp, const struct weft_pkt *pkt)
 	}
 }
 
-void weft_completer_receive(struct weft_qp *qp, const struct sk_buff *skb,
+void weft_completer_receive(struct weft_qp *qp, const struct weft_source *src,
 			    const struct weft_pkt *pkt)
 {
 	struct weft_swqe *wqe;
@@ -228,7 +228,7 @@ void weft_completer_receive(struct weft_qp *qp, const struct sk_buff *skb,
 		wqe = weft_comp_oldest(qp);
 		if (!wqe)
 			break;
-		again = weft_comp_apply(qp, wqe, skb, pkt);
+		again = weft_comp_apply(qp, wqe, src, pkt);
 		if (!weft_requester_reap(qp)) {
 			failed = true;
 			break;

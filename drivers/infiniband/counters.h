@@ -62,6 +62,7 @@ struct rdma_hw_stats;
 	X(rx_drop_no_recv_wqe)    \
 	X(rx_drop_queue_full)     \
 	X(rx_drop_nomem)          \
+	X(rx_drop_sender_mr)      \
 	X(rx_cnp)                 \
 	X(link_downed)            \
 	X(rdma_sends)             \

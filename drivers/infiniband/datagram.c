@@ -15,19 +15,19 @@ enum { WEFT_GRH_LEN = 40 };
 BUILD_BUG_ON_SIZE(struct ib_grh, 40);
 
 static int weft_grh_place(struct weft_qp *qp, const struct weft_rwqe *rwqe,
-			  const struct sk_buff *skb)
+			  const struct weft_source *src)
 {
-	const struct weft_rx_cb *cb = WEFT_RX_CB(skb);
 	u8 grh[WEFT_GRH_LEN] = {};
-	size_t len = min_t(size_t, cb->ip_len,
-			   cb->v6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr));
+	u8 ip[sizeof(struct ipv6hdr)];
+	size_t len;
 
-	memcpy(grh + sizeof(grh) - len, skb->head + cb->ip_offset, len);
-	return weft_buf_to_sge(qp->ibqp.pd, rwqe->sge, rwqe->num_sge, 0, grh, sizeof(grh));
+	len = weft_source_ip_header(src, ip);
+	memcpy(grh + sizeof(grh) - len, ip, len);
+	return weft_buf_to_sge(&qp->resp.keys, rwqe->sge, rwqe->num_sge, 0, grh, sizeof(grh));
 }
 
 static void weft_datagram_complete(struct weft_qp *qp, const struct weft_rwqe *rwqe,
-				   const struct sk_buff *skb, const struct weft_pkt *pkt,
+				   const struct weft_source *src, const struct weft_pkt *pkt,
 				   enum ib_wc_status status)
 {
 	struct ib_wc wc = {
@@ -52,7 +52,7 @@ static void weft_datagram_complete(struct weft_qp *qp, const struct weft_rwqe *r
 	}
 	if (!qp->is_user) {
 		wc.wc_flags |= IB_WC_WITH_NETWORK_HDR_TYPE;
-		wc.network_hdr_type = WEFT_RX_CB(skb)->v6 ? RDMA_NETWORK_IPV6 : RDMA_NETWORK_IPV4;
+		wc.network_hdr_type = src->v6 ? RDMA_NETWORK_IPV6 : RDMA_NETWORK_IPV4;
 	}
 	if (weft_cq_post(qp->rcq, &wc, pkt->solicited) || status != IB_WC_SUCCESS)
 		qp->resp.broken = true;
@@ -74,7 +74,7 @@ static int weft_datagram_rwqe(struct weft_qp *qp)
 	return err;
 }
 
-static void weft_datagram_take(struct weft_qp *qp, const struct sk_buff *skb,
+static void weft_datagram_take(struct weft_qp *qp, const struct weft_source *src,
 			       const struct weft_pkt *pkt)
 {
 	struct weft_rwqe *rwqe = &qp->resp.rwqe;
@@ -93,15 +93,15 @@ static void weft_datagram_take(struct weft_qp *qp, const struct sk_buff *skb,
 	if (err) {
 		weft_count(qp->dev, recv_queue_invalid);
 		status = IB_WC_LOC_QP_OP_ERR;
-	} else if (weft_grh_place(qp, rwqe, skb) ||
-		   weft_skb_to_sge(qp->ibqp.pd, rwqe->sge, rwqe->num_sge, WEFT_GRH_LEN, skb,
-				   pkt->hdr_len, pkt->payload_len)) {
+	} else if (weft_grh_place(qp, rwqe, src) ||
+		   weft_source_to_sge(&qp->resp.keys, rwqe->sge, rwqe->num_sge, WEFT_GRH_LEN,
+				      src, pkt->payload_len)) {
 		status = IB_WC_LOC_PROT_ERR;
 	}
-	weft_datagram_complete(qp, rwqe, skb, pkt, status);
+	weft_datagram_complete(qp, rwqe, src, pkt, status);
 }
 
-void weft_datagram_receive(struct weft_qp *qp, const struct sk_buff *skb,
+void weft_datagram_receive(struct weft_qp *qp, const struct weft_source *src,
 			   const struct weft_pkt *pkt)
 {
 	bool broken = false;
@@ -110,7 +110,7 @@ void weft_datagram_receive(struct weft_qp *qp, const struct sk_buff *skb,
 	if (qp->resp.broken || qp->state < IB_QPS_RTR || qp->state > IB_QPS_SQE) {
 		weft_count(qp->dev, rx_drop_qp_state);
 	} else {
-		weft_datagram_take(qp, skb, pkt);
+		weft_datagram_take(qp, src, pkt);
 		broken = qp->resp.broken;
 	}
 	spin_unlock(&qp->resp.lock);

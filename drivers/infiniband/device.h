@@ -78,6 +78,7 @@ struct weft_dev {
 	struct xarray mws;  /* by key >> 8, 0x800000 … 0xffffff */
 	struct xarray ahs;  /* by ah_num, 1 … WEFT_MAX_AH: struct weft_ah_entry */
 	struct xarray srqs; /* by srq number */
+	atomic_t mr_generation; /* another one as soon as an MR is gone */
 	u32 mr_next;        /* cursors of the cyclic allocators above */
 	u32 mw_next;
 	u32 ah_next;

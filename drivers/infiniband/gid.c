@@ -27,6 +27,7 @@
 
 #include "gid.h"
 #include "hook.h"
+#include "path.h"
 
 enum {
 	WEFT_GID_BITS = 10,
@@ -207,6 +208,7 @@ int weft_add_gid(const struct ib_gid_attr *attr, void **context)
 		ret = weft_hook_get(gid->net);
 	if (!ret)
 		hash_add_rcu(weft_gids, &gid->node, weft_gid_hash(&gid->addr));
+	weft_path_changed();
 	mutex_unlock(&weft_gid_lock);
 
 	if (ret)
@@ -225,6 +227,7 @@ int weft_del_gid(const struct ib_gid_attr *attr, void **context)
 		hash_del_rcu(&gid->node);
 		weft_hook_put(gid->net);
 	}
+	weft_path_changed();
 	mutex_unlock(&weft_gid_lock);
 	*context = NULL;
 	kfree_rcu(gid, rcu);
@@ -245,6 +248,7 @@ void weft_gid_net_gone(struct net *net)
 		weft_hook_put(net);
 		WRITE_ONCE(gid->net, NULL);
 	}
+	weft_path_changed();
 	mutex_unlock(&weft_gid_lock);
 }
 

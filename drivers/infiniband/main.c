@@ -4,6 +4,7 @@
 #include <linux/rcupdate.h>
 #include <rdma/rdma_netlink.h>
 
+#include "burst.h"
 #include "crc.h"
 #include "device.h"
 #include "hook.h"
@@ -37,9 +38,12 @@ static int __init weft_ib_init(void)
 	ret = weft_crc_init();
 	if (ret)
 		return ret;
-	ret = weft_qp_table_init();
+	ret = weft_burst_init();
 	if (ret)
 		goto uninit_crc;
+	ret = weft_qp_table_init();
+	if (ret)
+		goto uninit_burst;
 	ret = weft_identity_init();
 	if (ret)
 		goto uninit_qp_table;
@@ -67,6 +71,8 @@ uninit_identity:
 	weft_identity_uninit();
 uninit_qp_table:
 	weft_qp_table_uninit();
+uninit_burst:
+	weft_burst_uninit();
 uninit_crc:
 	weft_crc_uninit();
 	return ret;
@@ -81,6 +87,7 @@ static void __exit weft_ib_exit(void)
 	weft_identity_uninit();
 	weft_tx_drain();
 	weft_qp_table_uninit();
+	weft_burst_uninit();
 	weft_crc_uninit();
 	rcu_barrier(); /* callbacks into this module */
 }

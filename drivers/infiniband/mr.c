@@ -238,6 +238,14 @@ void weft_mr_view_end(struct weft_mr *view)
 	kfree_rcu(view, rcu);
 }
 
+/* Out of the table, then out of what QPs remember of it (mr.h). A grace period must follow. */
+static void weft_mr_gone(struct weft_mr *mr)
+{
+	xa_erase(&mr->dev->mrs, mr->key >> 8);
+	smp_mb__before_atomic(); /* pairs with the acquire in weft_keys_refresh() */
+	atomic_inc(&mr->dev->mr_generation);
+}
+
 int weft_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
 	struct weft_mr *mr = weft_from_ibmr(ibmr);
@@ -246,7 +254,7 @@ int weft_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	/* From here on no window can be bound to it. */
 	if (atomic_cmpxchg(&mr->num_mw, 0, -1))
 		return -EBUSY;
-	xa_erase(&mr->dev->mrs, mr->key >> 8);
+	weft_mr_gone(mr);
 
 	spin_lock_bh(&mr->lock);
 	view = rcu_replace_pointer(mr->view, NULL, lockdep_is_held(&mr->lock));

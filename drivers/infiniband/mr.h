@@ -21,6 +21,7 @@
 
 #include "device.h"
 
+struct weft_burst;
 struct weft_qp;
 
 #define WEFT_ACCESS_REMOTE \
@@ -92,15 +93,39 @@ static inline struct weft_mw *weft_from_ibmw(struct ib_mw *ibmw)
 /* --- data path; all under rcu_read_lock() --- */
 
 /*
- * MR that @lkey names in @pd if it grants @access (IB_ACCESS_LOCAL_WRITE, or 0 for reading) to
+ * Key lookups of one side of a QP, which names the same few regions again and again. A region found
+ * is remembered until any region of the device goes (generation), so that a remembered pointer is
+ * alive whenever the generation has not changed within the RCU read-side section.
+ */
+struct weft_keys {
+	struct weft_dev *dev;
+	const struct ib_pd *pd;
+	unsigned int generation; /* of the device when the regions below were found */
+	struct weft_mr *found[2];
+};
+
+/* Forget what is not certain any more. */
+static inline void weft_keys_refresh(struct weft_keys *keys)
+{
+	/* Pairs with the barrier in weft_mr_gone(): first the region leaves the table. */
+	unsigned int generation = atomic_read_acquire(&keys->dev->mr_generation);
+
+	if (likely(keys->generation == generation))
+		return;
+	keys->generation = generation;
+	memset(keys->found, 0, sizeof(keys->found));
+}
+
+/*
+ * MR that @lkey names in the PD if it grants @access (IB_ACCESS_LOCAL_WRITE, or 0 for reading) to
  * [@addr, @addr + @len). NULL: it does not. Bounds are overflow-safe; @len 0 always fits a valid
  * key.
  */
-struct weft_mr *weft_lkey_find(struct ib_pd *pd, u32 lkey, u64 addr, u64 len, int access);
+struct weft_mr *weft_lkey_find(struct weft_keys *keys, u32 lkey, u64 addr, u64 len, int access);
 
 /*
  * MR behind @rkey (an MR, or a window bound to one) if it grants the IB_ACCESS_REMOTE_* bits of
- * @access to [@addr, @addr + @len) for a packet to @qp. NULL: a remote access error.
+ * @access to [@addr, @addr + @len) for a packet to @qp. NULL: a remote access error. resp.lock.
  */
 struct weft_mr *weft_rkey_find(struct weft_qp *qp, u32 rkey, u64 addr, u64 len, int access);
 
@@ -110,21 +135,34 @@ struct weft_mr *weft_rkey_find(struct weft_qp *qp, u32 rkey, u64 addr, u64 len, 
  */
 void *weft_mr_chunk(const struct weft_mr *mr, u64 addr, u32 want, u32 *got);
 
+/* Where a received packet's bytes are: in an skb from a wire, or in a burst of this host. */
+struct weft_source {
+	const struct sk_buff *skb;
+	const struct weft_burst *burst;
+	u32 offset; /* of the packet's payload in either */
+	bool v6;
+	const struct in6_addr *saddr; /* IPv4 as ::ffff:a.b.c.d */
+	const struct in6_addr *daddr;
+};
+
+/* Copy the first @len bytes of the payload. */
+void weft_source_read(const struct weft_source *src, void *to, u32 len);
+/* Copy the packet's IP header without options, 20 or 40 bytes. Returns how many. receive.c */
+unsigned int weft_source_ip_header(const struct weft_source *src, void *to);
+
 void weft_mr_to_buf(const struct weft_mr *mr, u64 addr, void *buf, u32 len);
 void weft_buf_to_mr(const struct weft_mr *mr, u64 addr, const void *buf, u32 len);
-/* Payload of an skb, linear or not, from byte @offset of it. */
-void weft_skb_to_mr(const struct weft_mr *mr, u64 addr, const struct sk_buff *skb, int offset,
-		    u32 len);
+void weft_source_to_mr(const struct weft_mr *mr, u64 addr, const struct weft_source *src, u32 len);
 
 /*
  * Scatter/gather lists: @len bytes that begin @offset bytes into the list. -EFAULT: a key, access
  * or bounds violation (some bytes may have been copied); -EMSGSIZE: the list is shorter.
  */
-int weft_sge_to_buf(struct ib_pd *pd, const struct ib_sge *sge, int num_sge, u32 offset, void *buf,
-		    u32 len);
-int weft_skb_to_sge(struct ib_pd *pd, const struct ib_sge *sge, int num_sge, u32 offset,
-		    const struct sk_buff *skb, int skb_offset, u32 len);
-int weft_buf_to_sge(struct ib_pd *pd, const struct ib_sge *sge, int num_sge, u32 offset,
+int weft_sge_to_buf(struct weft_keys *keys, const struct ib_sge *sge, int num_sge, u32 offset,
+		    void *buf, u32 len);
+int weft_source_to_sge(struct weft_keys *keys, const struct ib_sge *sge, int num_sge, u32 offset,
+		       const struct weft_source *src, u32 len);
+int weft_buf_to_sge(struct weft_keys *keys, const struct ib_sge *sge, int num_sge, u32 offset,
 		    const void *buf, u32 len);
 
 /*

@@ -7,6 +7,7 @@
  */
 #include <linux/skbuff.h>
 
+#include "burst.h"
 #include "mr.h"
 #include "qp.h"
 
@@ -31,11 +32,26 @@ struct weft_mr *weft_mr_load(struct weft_dev *dev, u32 key)
 	return mr;
 }
 
-struct weft_mr *weft_lkey_find(struct ib_pd *pd, u32 lkey, u64 addr, u64 len, int access)
+/* Only regions that a grace period ends are remembered: a view can end at any time. */
+static struct weft_mr *weft_keys_load(struct weft_keys *keys, u32 key)
 {
-	struct weft_mr *mr = weft_mr_load(weft_from_ibdev(pd->device), lkey);
+	struct weft_mr **found = &keys->found[(key >> 8) % ARRAY_SIZE(keys->found)];
+	struct weft_mr *mr;
 
-	if (!mr || mr->ibmr.pd != pd || (mr->access & access) != access ||
+	weft_keys_refresh(keys);
+	if (*found && (*found)->key == key)
+		return *found;
+	mr = weft_mr_load(keys->dev, key);
+	if (mr && mr->kind != WEFT_MR_VIEW)
+		*found = mr;
+	return mr;
+}
+
+struct weft_mr *weft_lkey_find(struct weft_keys *keys, u32 lkey, u64 addr, u64 len, int access)
+{
+	struct weft_mr *mr = weft_keys_load(keys, lkey);
+
+	if (!mr || mr->ibmr.pd != keys->pd || (mr->access & access) != access ||
 	    !weft_mr_covers(mr, addr, len))
 		return NULL;
 	return mr;
@@ -58,7 +74,7 @@ struct weft_mr *weft_rkey_find(struct weft_qp *qp, u32 rkey, u64 addr, u64 len, 
 	if (rkey >> 8 >= WEFT_MW_INDEX_FIRST)
 		mr = weft_window_load(qp, rkey);
 	else
-		mr = weft_mr_load(qp->dev, rkey);
+		mr = weft_keys_load(&qp->resp.keys, rkey);
 	if (!mr || mr->ibmr.pd != qp->ibqp.pd || (mr->access & access) != access ||
 	    !weft_mr_covers(mr, addr, len))
 		return NULL;
@@ -80,7 +96,7 @@ void *weft_mr_chunk(const struct weft_mr *mr, u64 addr, u32 want, u32 *got)
 	offset &= block - 1;
 	here = block - offset;
 	*got = want;
-	if (here < want) {
+	if (unlikely(here < want)) {
 		u32 next;
 
 		for (next = i + 1; here < want; next++, here += block)
@@ -91,17 +107,30 @@ void *weft_mr_chunk(const struct weft_mr *mr, u64 addr, u32 want, u32 *got)
 	return mr->pages[i] + offset;
 }
 
-/* One copy between a region and a buffer or an skb. */
+static void weft_source_copy(const struct weft_source *src, u32 offset, void *to, u32 len)
+{
+	if (src->burst)
+		weft_burst_read(src->burst, src->offset + offset, to, len);
+	else
+		memcpy(to, src->skb->data + src->offset + offset, len);
+}
+
+void weft_source_read(const struct weft_source *src, void *to, u32 len)
+{
+	weft_source_copy(src, 0, to, len);
+}
+
+/* One copy between a region and a buffer or a packet. */
 struct weft_copy {
 	u64 addr;
 	u32 len;
-	enum { WEFT_COPY_OUT, WEFT_COPY_IN, WEFT_COPY_IN_SKB } kind;
+	enum { WEFT_COPY_OUT, WEFT_COPY_IN, WEFT_COPY_IN_PACKET } kind;
 	union {
 		void *dst;
 		const void *src;
 		struct {
-			const struct sk_buff *skb;
-			int skb_offset;
+			const struct weft_source *packet;
+			u32 offset;
 		};
 	};
 };
@@ -115,44 +144,40 @@ static void weft_copy_advance(struct weft_copy *copy, u32 len)
 	case WEFT_COPY_IN:
 		copy->src += len;
 		break;
-	case WEFT_COPY_IN_SKB:
-		copy->skb_offset += len;
+	case WEFT_COPY_IN_PACKET:
+		copy->offset += len;
 		break;
 	}
 }
 
-static int weft_copy_chunk(const struct weft_copy *copy, void *mem, u32 len)
+static void weft_copy_chunk(const struct weft_copy *copy, void *mem, u32 len)
 {
 	switch (copy->kind) {
 	case WEFT_COPY_OUT:
 		memcpy(copy->dst, mem, len);
-		return 0;
+		break;
 	case WEFT_COPY_IN:
 		memcpy(mem, copy->src, len);
-		return 0;
-	case WEFT_COPY_IN_SKB:
-		return skb_copy_bits(copy->skb, copy->skb_offset, mem, len);
+		break;
+	case WEFT_COPY_IN_PACKET:
+		weft_source_copy(copy->packet, copy->offset, mem, len);
+		break;
 	}
-	return -EINVAL;
 }
 
 /* Leaves @copy behind the bytes that it copied. */
-static int weft_copy_unguarded(const struct weft_mr *mr, struct weft_copy *copy)
+static void weft_copy_unguarded(const struct weft_mr *mr, struct weft_copy *copy)
 {
 	void *mem;
 	u32 got;
-	int err;
 
 	while (copy->len) {
 		mem = weft_mr_chunk(mr, copy->addr, copy->len, &got);
-		err = weft_copy_chunk(copy, mem, got);
-		if (err)
-			return err;
+		weft_copy_chunk(copy, mem, got);
 		weft_copy_advance(copy, got);
 		copy->addr += got;
 		copy->len -= got;
 	}
-	return 0;
 }
 
 /* -EFAULT: the view has ended since it was looked up; nothing was copied. */
@@ -162,15 +187,20 @@ static int weft_copy_view(const struct weft_mr *mr, struct weft_copy *copy)
 	int err = -EFAULT;
 
 	read_lock_bh(&view->guard);
-	if (view->state == WEFT_MR_VALID)
-		err = weft_copy_unguarded(view, copy);
+	if (view->state == WEFT_MR_VALID) {
+		weft_copy_unguarded(view, copy);
+		err = 0;
+	}
 	read_unlock_bh(&view->guard);
 	return err;
 }
 
 static int weft_copy(const struct weft_mr *mr, struct weft_copy *copy)
 {
-	return mr->kind == WEFT_MR_VIEW ? weft_copy_view(mr, copy) : weft_copy_unguarded(mr, copy);
+	if (mr->kind == WEFT_MR_VIEW)
+		return weft_copy_view(mr, copy);
+	weft_copy_unguarded(mr, copy);
+	return 0;
 }
 
 void weft_mr_to_buf(const struct weft_mr *mr, u64 addr, void *buf, u32 len)
@@ -190,18 +220,17 @@ void weft_buf_to_mr(const struct weft_mr *mr, u64 addr, const void *buf, u32 len
 	weft_copy(mr, &copy);
 }
 
-void weft_skb_to_mr(const struct weft_mr *mr, u64 addr, const struct sk_buff *skb, int offset,
-		    u32 len)
+void weft_source_to_mr(const struct weft_mr *mr, u64 addr, const struct weft_source *src, u32 len)
 {
-	struct weft_copy copy = { .addr = addr, .len = len, .kind = WEFT_COPY_IN_SKB };
+	struct weft_copy copy = { .addr = addr, .len = len, .kind = WEFT_COPY_IN_PACKET };
 
-	copy.skb = skb;
-	copy.skb_offset = offset;
+	copy.packet = src;
+	copy.offset = 0;
 	weft_copy(mr, &copy);
 }
 
 /* @todo: len and source or destination; addr is taken from the list. */
-static int weft_sge_copy(struct ib_pd *pd, const struct ib_sge *sge, int num_sge, u32 offset,
+static int weft_sge_copy(struct weft_keys *keys, const struct ib_sge *sge, int num_sge, u32 offset,
 			 struct weft_copy *todo, int access)
 {
 	u32 left = todo->len;
@@ -219,7 +248,7 @@ static int weft_sge_copy(struct ib_pd *pd, const struct ib_sge *sge, int num_sge
 			return -EFAULT;
 		left -= todo->len;
 		offset = 0;
-		mr = weft_lkey_find(pd, sge->lkey, todo->addr, todo->len, access);
+		mr = weft_lkey_find(keys, sge->lkey, todo->addr, todo->len, access);
 		if (!mr)
 			return -EFAULT;
 		err = weft_copy(mr, todo);
@@ -229,30 +258,30 @@ static int weft_sge_copy(struct ib_pd *pd, const struct ib_sge *sge, int num_sge
 	return left ? -EMSGSIZE : 0;
 }
 
-int weft_sge_to_buf(struct ib_pd *pd, const struct ib_sge *sge, int num_sge, u32 offset, void *buf,
-		    u32 len)
+int weft_sge_to_buf(struct weft_keys *keys, const struct ib_sge *sge, int num_sge, u32 offset,
+		    void *buf, u32 len)
 {
 	struct weft_copy todo = { .len = len, .kind = WEFT_COPY_OUT, .dst = buf };
 
-	return weft_sge_copy(pd, sge, num_sge, offset, &todo, 0);
+	return weft_sge_copy(keys, sge, num_sge, offset, &todo, 0);
 }
 
-int weft_buf_to_sge(struct ib_pd *pd, const struct ib_sge *sge, int num_sge, u32 offset,
+int weft_buf_to_sge(struct weft_keys *keys, const struct ib_sge *sge, int num_sge, u32 offset,
 		    const void *buf, u32 len)
 {
 	struct weft_copy todo = { .len = len, .kind = WEFT_COPY_IN, .src = buf };
 
-	return weft_sge_copy(pd, sge, num_sge, offset, &todo, IB_ACCESS_LOCAL_WRITE);
+	return weft_sge_copy(keys, sge, num_sge, offset, &todo, IB_ACCESS_LOCAL_WRITE);
 }
 
-int weft_skb_to_sge(struct ib_pd *pd, const struct ib_sge *sge, int num_sge, u32 offset,
-		    const struct sk_buff *skb, int skb_offset, u32 len)
+int weft_source_to_sge(struct weft_keys *keys, const struct ib_sge *sge, int num_sge, u32 offset,
+		       const struct weft_source *src, u32 len)
 {
-	struct weft_copy todo = { .len = len, .kind = WEFT_COPY_IN_SKB };
+	struct weft_copy todo = { .len = len, .kind = WEFT_COPY_IN_PACKET };
 
-	todo.skb = skb;
-	todo.skb_offset = skb_offset;
-	return weft_sge_copy(pd, sge, num_sge, offset, &todo, IB_ACCESS_LOCAL_WRITE);
+	todo.packet = src;
+	todo.offset = 0;
+	return weft_sge_copy(keys, sge, num_sge, offset, &todo, IB_ACCESS_LOCAL_WRITE);
 }
 
 /* --- atomics --- */

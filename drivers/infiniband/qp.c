@@ -227,6 +227,9 @@ static void weft_qp_init_fields(struct weft_qp *qp, struct weft_dev *dev,
 	qp->rcq = weft_from_ibcq(init->recv_cq);
 	qp->srq = init->srq ? weft_from_ibsrq(init->srq) : NULL;
 	qp->attr.port_num = WEFT_PORT;
+	qp->req.keys.dev = dev;
+	qp->req.keys.pd = qp->ibqp.pd;
+	qp->resp.keys = qp->req.keys;
 
 	refcount_set(&qp->refs, 1);
 	init_completion(&qp->unused);

@@ -27,6 +27,7 @@
 #include "av.h"
 #include "cq.h"
 #include "mr.h"
+#include "path.h"
 #include "srq.h"
 #include "tx.h"
 
@@ -121,6 +122,8 @@ struct weft_req {
 	struct hrtimer ack_timer;
 	u64 last_progress_ns;    /* an ACK moved una, or a resend began */
 	unsigned long events;    /* WEFT_REQ_EV_*: set by timers, handled in service */
+	struct weft_path_cache path;
+	struct weft_keys keys;   /* local: of what is sent, and where READs put theirs */
 };
 
 enum {
@@ -178,6 +181,8 @@ struct weft_resp {
 	u32 late_psn;
 	bool comm_est;           /* RTR: the peer has spoken, the event was given */
 	u32 ack_psn;
+	struct weft_path_cache path;
+	struct weft_keys keys;   /* remote, and local ones of receive WQEs */
 };
 
 struct weft_qp {
@@ -252,6 +257,8 @@ static inline void weft_qp_put(struct weft_qp *qp)
  * receive.c
  */
 void weft_receive(struct weft_dev *dev, struct sk_buff *skb);
+/* The same with what this host sent itself. receive.c */
+void weft_receive_burst(struct weft_dev *dev, struct weft_burst *burst);
 /*
  * Service that weft_qp_schedule() asked for: timers, sends, READ responses. True: there is more
  * to do.
@@ -262,6 +269,12 @@ bool weft_qp_service(struct weft_qp *qp);
  * requester.c: send up to @budget packets. True: the budget ended it, there is more.
  */
 bool weft_requester_run(struct weft_qp *qp, int budget);
+/*
+ * segment.c: send packets of the request from wqe->offset on, at most @room; @psn is the first
+ * one's. Returns how many are out (or lost on the way), -ENOMEM: try later, -EFAULT: the request's
+ * keys or bounds are wrong. req.lock, under RCU.
+ */
+int weft_segment_send(struct weft_qp *qp, const struct weft_swqe *wqe, u32 psn, u32 room);
 /* Send again from @psn on. req.lock. */
 void weft_requester_rewind(struct weft_qp *qp, u32 psn);
 /*
@@ -270,14 +283,14 @@ void weft_requester_rewind(struct weft_qp *qp, u32 psn);
  */
 bool weft_requester_reap(struct weft_qp *qp);
 
-/* completer.c; do not consume the skb */
-void weft_completer_receive(struct weft_qp *qp, const struct sk_buff *skb,
+/* completer.c; under RCU */
+void weft_completer_receive(struct weft_qp *qp, const struct weft_source *src,
 			    const struct weft_pkt *pkt);
 /* The ACK timer fired. */
 void weft_completer_timeout(struct weft_qp *qp);
 
-/* responder.c; do not consume the skb */
-void weft_responder_receive(struct weft_qp *qp, const struct sk_buff *skb,
+/* responder.c; under RCU */
+void weft_responder_receive(struct weft_qp *qp, const struct weft_source *src,
 			    const struct weft_pkt *pkt);
 /*
  * resource.c: send READ responses, atomic answers and the pending ACK. True: the budget ended it.
@@ -298,7 +311,7 @@ void weft_responder_settle(struct weft_qp *qp);
  */
 void weft_responder_refuse(struct weft_qp *qp, u8 syndrome, bool fatal);
 /* datagram.c */
-void weft_datagram_receive(struct weft_qp *qp, const struct sk_buff *skb,
+void weft_datagram_receive(struct weft_qp *qp, const struct weft_source *src,
 			   const struct weft_pkt *pkt);
 
 /* --- send queue, sq.c --- */

@@ -80,6 +80,10 @@ static void weft_set_path(struct weft_qp *qp, const struct ib_qp_attr *attr, int
 	}
 	if (mask & IB_QP_DEST_QPN)
 		qp->attr.dest_qp_num = attr->dest_qp_num & WEFT_QPN_MASK;
+	if (mask & (IB_QP_AV | IB_QP_DEST_QPN)) {
+		qp->req.path.generation = 0;
+		qp->resp.path.generation = 0;
+	}
 	if ((mask & (IB_QP_AV | IB_QP_DEST_QPN)) && qp->transport != WEFT_UD)
 		qp->src_port = rdma_get_udp_sport(qp->av.flow_label, qp->qpn, qp->attr.dest_qp_num);
 }

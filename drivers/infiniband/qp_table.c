@@ -42,6 +42,7 @@ int weft_qp_table_add(struct weft_qp *qp)
 	__xa_store(&weft_qps, qp->qpn, qp, GFP_ATOMIC);
 	hlist_add_head_rcu(&qp->table_node, &weft_qp_buckets[qp->qpn % WEFT_QP_BUCKETS]);
 	xa_unlock_bh(&weft_qps);
+	weft_path_changed();
 	return 0;
 }
 
@@ -51,6 +52,7 @@ void weft_qp_table_del(struct weft_qp *qp)
 	__xa_erase(&weft_qps, qp->qpn);
 	hlist_del_rcu(&qp->table_node);
 	xa_unlock_bh(&weft_qps);
+	weft_path_changed();
 }
 
 void weft_qp_for_each(struct weft_dev *dev, void (*fn)(struct weft_qp *qp, void *arg), void *arg)

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Receive path of one packet: decode, check, find the QP, hand over.
+ * Receive path: decode, check, find the QP, hand over.
  *
- * Read upward from weft_receive(), which rx.c calls from NAPI: parse, ICRC, QP, transport, keys
- * and addresses → responder.c (requests), completer.c (responses) or datagram.c. Each way out that
- * drops the packet has a counter.
+ * Read upward from weft_receive(), which rx.c calls from NAPI with a packet from a wire: parse,
+ * ICRC, QP, transport, keys and addresses → responder.c (requests), completer.c (responses) or
+ * datagram.c. weft_receive_burst() does the same with packets of this host, which come decoded.
+ * Each way out that drops a packet has a counter.
  */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
@@ -14,7 +15,9 @@
 #include <weft/icrc.h>
 #include <weft/opcode.h>
 
+#include "burst.h"
 #include "crc.h"
+#include "ip.h"
 #include "mcast.h"
 #include "qp.h"
 #include "rx.h"
@@ -37,23 +40,28 @@ static void weft_count_parse_drop(struct weft_dev *dev, enum weft_drop drop)
 	}
 }
 
-static bool weft_icrc_ok(struct weft_dev *dev, const struct sk_buff *skb)
+static bool weft_icrc_ok(const struct sk_buff *skb)
 {
 	const struct weft_rx_cb *cb = WEFT_RX_CB(skb);
-	const void *ip = skb->head + cb->ip_offset;
-	const void *udp = ip + cb->ip_len;
-	const u8 *bth = skb->data;
-	size_t end = skb->len - WEFT_ICRC_LEN;
-	u32 crc;
+	const u8 *end = skb->data + skb->len - WEFT_ICRC_LEN;
+	__le32 icrc;
 
-	if (cb->icrc_offloaded) {
-		weft_count(dev, rx_icrc_offloaded);
-		return true;
-	}
-	crc = cb->v6 ? weft_icrc_v6(weft_crc32, ip, udp, bth)
-		     : weft_icrc_v4(weft_crc32, ip, cb->ip_len, udp, bth);
-	crc = weft_crc32(crc, bth + sizeof(struct weft_bth), end - sizeof(struct weft_bth));
-	return !memcmp(&(__le32){ weft_icrc_finish(crc) }, bth + end, WEFT_ICRC_LEN);
+	icrc = weft_icrc_finish(weft_ip_icrc(skb->head + cb->ip_offset, cb->ip_len, cb->v6,
+					     end - skb->data));
+	return !memcmp(&icrc, end, sizeof(icrc));
+}
+
+unsigned int weft_source_ip_header(const struct weft_source *src, void *to)
+{
+	const struct weft_rx_cb *cb;
+	unsigned int len;
+
+	if (src->burst)
+		return weft_burst_ip_header(src->burst, to);
+	cb = WEFT_RX_CB(src->skb);
+	len = cb->v6 ? sizeof(struct ipv6hdr) : sizeof(struct iphdr);
+	memcpy(to, src->skb->head + cb->ip_offset, len);
+	return len;
 }
 
 /* Addresses of the packet, IPv4 as ::ffff:a.b.c.d. */
@@ -74,12 +82,10 @@ static void weft_packet_addresses(const struct sk_buff *skb, struct in6_addr *sa
 }
 
 /* A connected QP takes packets of its peer only. */
-static bool weft_peer_ok(const struct weft_qp *qp, const struct sk_buff *skb)
+static bool weft_peer_ok(const struct weft_qp *qp, const struct weft_source *src)
 {
-	struct in6_addr saddr, daddr;
-
-	weft_packet_addresses(skb, &saddr, &daddr);
-	return ipv6_addr_equal(&saddr, &qp->av.daddr) && ipv6_addr_equal(&daddr, &qp->av.saddr);
+	return ipv6_addr_equal(src->saddr, &qp->av.daddr) &&
+	       ipv6_addr_equal(src->daddr, &qp->av.saddr);
 }
 
 /* Two P_Keys match if their low 15 bits do and one is of a full member (IBTA 10.9.3); ours is. */
@@ -94,7 +100,7 @@ static bool weft_qkey_ok(const struct weft_qp *qp, u32 qkey)
 }
 
 /* Checks that need the QP; each failure is counted. */
-static bool weft_packet_ok(struct weft_qp *qp, const struct sk_buff *skb,
+static bool weft_packet_ok(struct weft_qp *qp, const struct weft_source *src,
 			   const struct weft_pkt *pkt)
 {
 	struct weft_dev *dev = qp->dev;
@@ -118,27 +124,28 @@ static bool weft_packet_ok(struct weft_qp *qp, const struct sk_buff *skb,
 		weft_count(dev, rx_drop_qp_state);
 		return false;
 	}
-	if (!weft_peer_ok(qp, skb)) {
+	if (!weft_peer_ok(qp, src)) {
 		weft_count(dev, rx_drop_address);
 		return false;
 	}
 	return true;
 }
 
-static void weft_deliver(struct weft_qp *qp, const struct sk_buff *skb, const struct weft_pkt *pkt)
+static void weft_deliver(struct weft_qp *qp, const struct weft_source *src,
+			 const struct weft_pkt *pkt)
 {
-	if (!weft_packet_ok(qp, skb, pkt))
+	if (!weft_packet_ok(qp, src, pkt))
 		return;
 	if (qp->transport == WEFT_UD)
-		weft_datagram_receive(qp, skb, pkt);
+		weft_datagram_receive(qp, src, pkt);
 	else if (pkt->op->flags & WEFT_OP_REQUEST)
-		weft_responder_receive(qp, skb, pkt);
+		weft_responder_receive(qp, src, pkt);
 	else
-		weft_completer_receive(qp, skb, pkt);
+		weft_completer_receive(qp, src, pkt);
 }
 
 struct weft_mcast_packet {
-	const struct sk_buff *skb;
+	const struct weft_source *src;
 	const struct weft_pkt *pkt;
 };
 
@@ -146,29 +153,37 @@ static void weft_deliver_mcast(struct weft_qp *qp, void *arg)
 {
 	const struct weft_mcast_packet *packet = arg;
 
-	weft_deliver(qp, packet->skb, packet->pkt);
+	weft_deliver(qp, packet->src, packet->pkt);
 }
 
-static void weft_receive_mcast(struct weft_dev *dev, const struct sk_buff *skb,
-			       const struct weft_pkt *pkt)
+/* The QP that the packets are for. NULL, and counted: there is none. */
+static struct weft_qp *weft_receive_qp(struct weft_dev *dev, u32 qpn)
 {
-	struct weft_mcast_packet packet = { skb, pkt };
-	struct in6_addr saddr, mgid;
+	struct weft_qp *qp = qpn == 1 ? rcu_dereference(dev->gsi) : weft_qp_find(qpn);
 
-	weft_packet_addresses(skb, &saddr, &mgid);
-	weft_mcast_for_each(dev, &mgid, weft_deliver_mcast, &packet);
+	return qp && qp->dev == dev ? qp : NULL;
 }
 
-static void weft_receive_qp(struct weft_dev *dev, const struct sk_buff *skb,
-			    const struct weft_pkt *pkt)
+static void weft_receive_packet(struct weft_dev *dev, const struct sk_buff *skb,
+				const struct weft_pkt *pkt)
 {
+	struct in6_addr saddr, daddr;
+	struct weft_source src = {
+		.skb = skb,
+		.offset = pkt->hdr_len,
+		.v6 = WEFT_RX_CB(skb)->v6,
+		.saddr = &saddr,
+		.daddr = &daddr,
+	};
+	struct weft_mcast_packet mcast = { &src, pkt };
 	struct weft_qp *qp;
 
+	weft_packet_addresses(skb, &saddr, &daddr);
 	if (pkt->qpn == WEFT_QPN_MULTICAST)
-		return weft_receive_mcast(dev, skb, pkt);
-	qp = pkt->qpn == 1 ? rcu_dereference(dev->gsi) : weft_qp_find(pkt->qpn);
-	if (qp && qp->dev == dev)
-		weft_deliver(qp, skb, pkt);
+		return weft_mcast_for_each(dev, &daddr, weft_deliver_mcast, &mcast);
+	qp = weft_receive_qp(dev, pkt->qpn);
+	if (qp)
+		weft_deliver(qp, &src, pkt);
 	else
 		weft_count(dev, rx_drop_qpn);
 }
@@ -179,7 +194,7 @@ static bool weft_receive_cnp(struct weft_dev *dev, const struct sk_buff *skb)
 	if (skb->len != sizeof(struct weft_bth) + 16 + WEFT_ICRC_LEN ||
 	    skb->data[0] != WEFT_OPCODE_CNP)
 		return false;
-	if (weft_icrc_ok(dev, skb))
+	if (weft_icrc_ok(skb))
 		weft_count(dev, rx_cnp);
 	else
 		weft_count(dev, rx_drop_icrc);
@@ -204,13 +219,53 @@ void weft_receive(struct weft_dev *dev, struct sk_buff *skb)
 		weft_count_parse_drop(dev, drop);
 		goto free;
 	}
-	if (!weft_icrc_ok(dev, skb)) {
+	if (!weft_icrc_ok(skb)) {
 		weft_count(dev, rx_drop_icrc);
 		goto free;
 	}
-	rcu_read_lock();
-	weft_receive_qp(dev, skb, &pkt);
-	rcu_read_unlock();
+	weft_receive_packet(dev, skb, &pkt);
 free:
 	consume_skb(skb);
+}
+
+/* Takes the burst's header from packet to packet. */
+static void weft_burst_deliver(struct weft_dev *dev, struct weft_qp *qp, struct weft_burst *burst)
+{
+	struct weft_pkt *pkt = &burst->pkt;
+	struct weft_source src = {
+		.burst = burst,
+		.v6 = burst->av.v6,
+		.saddr = &burst->av.saddr,
+		.daddr = &burst->av.daddr,
+	};
+	u32 i = 0;
+
+	for (;;) {
+		if (burst->has_icrc && !weft_burst_icrc_ok(burst, i, pkt))
+			weft_count(dev, rx_drop_icrc);
+		else
+			weft_deliver(qp, &src, pkt);
+		if (++i == burst->num)
+			break;
+		weft_burst_step(burst, i, pkt);
+		src.offset += burst->mtu;
+	}
+}
+
+void weft_receive_burst(struct weft_dev *dev, struct weft_burst *burst)
+{
+	struct weft_qp *qp;
+
+	weft_count_add(dev, rcvd_pkts, burst->num);
+	weft_count_add(dev, rcvd_bytes, burst->bytes);
+	if (!burst->has_icrc)
+		weft_count_add(dev, rx_icrc_offloaded, burst->num);
+	qp = weft_receive_qp(dev, burst->pkt.qpn);
+	if (!qp)
+		weft_count_add(dev, rx_drop_qpn, burst->num);
+	else if (!weft_burst_open(burst))
+		weft_count_add(dev, rx_drop_sender_mr, burst->num);
+	else
+		weft_burst_deliver(dev, qp, burst);
+	weft_burst_free(burst);
 }

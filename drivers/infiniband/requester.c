@@ -19,8 +19,6 @@
 enum {
 	/* PSNs of SENDs and WRITEs that may be out without an acknowledgment. */
 	WEFT_WINDOW = 128,
-	/* Ask for an acknowledgment at least so often within a long message. */
-	WEFT_ACK_INTERVAL = 32,
 };
 
 static const struct weft_wc_map {
@@ -190,49 +188,6 @@ static bool weft_req_start(struct weft_qp *qp, struct weft_swqe *wqe)
 	return true;
 }
 
-static void weft_req_fill(struct weft_qp *qp, const struct weft_swqe *wqe,
-			  const struct weft_segment *seg, struct weft_pkt *pkt, u32 psn)
-{
-	memset(pkt, 0, sizeof(*pkt));
-	pkt->opcode = seg->opcode;
-	pkt->op = weft_opcode_info(seg->opcode);
-	pkt->payload_len = seg->payload_len;
-	pkt->psn = psn;
-	pkt->pkey = WEFT_PKEY_DEFAULT;
-	pkt->migreq = true;
-	pkt->solicited = seg->last && (wqe->flags & IB_SEND_SOLICITED) &&
-			 (pkt->op->flags & WEFT_OP_RECV_WQE);
-	pkt->ackreq = qp->transport == WEFT_RC && weft_req_want_ack(seg, psn, WEFT_ACK_INTERVAL);
-	pkt->imm = wqe->imm;
-	if (pkt->op->flags & WEFT_OP_IETH)
-		pkt->rkey = wqe->inv_rkey;
-	else
-		pkt->rkey = wqe->rkey;
-	pkt->va = wqe->remote_addr + wqe->offset;
-	pkt->dmalen = wqe->length - wqe->offset;
-	pkt->swap_add = wqe->wr == WEFT_WR_COMPARE_SWAP ? wqe->swap : wqe->compare_add;
-	pkt->compare = wqe->compare_add;
-	if (qp->transport != WEFT_UD) {
-		pkt->qpn = qp->attr.dest_qp_num;
-		return;
-	}
-	pkt->qpn = wqe->ud.qpn;
-	/* A Q_Key with the high bit set asks for the QP's own (IBTA 10.2.5). */
-	pkt->qkey = wqe->ud.qkey & BIT(31) ? qp->attr.qkey : wqe->ud.qkey;
-	pkt->src_qpn = qp->type == IB_QPT_GSI ? 1 : qp->qpn;
-}
-
-static int weft_req_payload(struct weft_qp *qp, const struct weft_swqe *wqe, void *to, u32 len)
-{
-	if (!len)
-		return 0;
-	if (wqe->flags & IB_SEND_INLINE) {
-		memcpy(to, wqe->inline_data + wqe->offset, len);
-		return 0;
-	}
-	return weft_sge_to_buf(qp->ibqp.pd, wqe->sge, wqe->num_sge, wqe->offset, to, len);
-}
-
 /* The timer is never stopped by an acknowledgment: when it fires it looks at last_progress_ns. */
 static void weft_ack_timer_start(struct weft_qp *qp, u32 psn)
 {
@@ -247,15 +202,35 @@ static void weft_ack_timer_start(struct weft_qp *qp, u32 psn)
 		hrtimer_start(&req->ack_timer, ns_to_ktime(timeout), HRTIMER_MODE_REL_SOFT);
 }
 
-/* Send the next packet of the request. False: no memory, try later. */
+/* PSNs that SENDs and WRITEs may still send before the oldest must be acknowledged. */
+static u32 weft_req_window(const struct weft_qp *qp, u32 psn)
+{
+	u32 out = weft_psn_diff(psn, qp->req.una);
+
+	return out < WEFT_WINDOW ? WEFT_WINDOW - out : 0;
+}
+
+/* Note that @num packets from @psn on were sent. */
+static void weft_req_sent(struct weft_qp *qp, const struct weft_swqe *wqe, u32 psn, u32 num,
+			  bool last)
+{
+	u32 next = last ? weft_psn_add(wqe->last_psn, 1) : weft_psn_add(psn, num);
+	struct weft_req *req = &qp->req;
+	s32 again = weft_psn_diff(req->max_psn, psn);
+
+	if (again > 0)
+		weft_count_add(qp->dev, retransmitted_pkts, min_t(u32, again, num));
+	if (weft_psn_before(req->max_psn, next))
+		req->max_psn = next;
+	weft_ack_timer_start(qp, psn);
+}
+
+/* Send the next packets of the request. False: no memory, try later. */
 static bool weft_req_send(struct weft_qp *qp, struct weft_swqe *wqe)
 {
-	struct weft_req *req = &qp->req;
-	struct weft_segment seg;
-	struct weft_pkt pkt;
-	struct sk_buff *skb;
-	void *payload;
-	u32 psn, next;
+	u32 psn = weft_psn_add(wqe->first_psn, wqe->offset / qp->mtu);
+	bool last;
+	int num;
 
 	if (qp->transport == WEFT_UD && wqe->length > qp->mtu) {
 		/* The netdev's MTU has shrunk since the WQE was checked. */
@@ -263,31 +238,25 @@ static bool weft_req_send(struct weft_qp *qp, struct weft_swqe *wqe)
 		wqe->done = true;
 		return true;
 	}
-	seg = weft_req_segment(qp->transport, wqe->wr, wqe->length, wqe->offset, qp->mtu);
-	psn = weft_psn_add(wqe->first_psn, wqe->offset / qp->mtu);
-	weft_req_fill(qp, wqe, &seg, &pkt, psn);
-	skb = weft_tx_alloc(qp, &pkt, &payload);
-	if (!skb)
+	num = weft_segment_send(qp, wqe, psn, weft_req_window(qp, psn));
+	if (num == -ENOMEM)
 		return false;
-	if (weft_req_payload(qp, wqe, payload, seg.payload_len)) {
-		kfree_skb(skb);
+	if (num < 0) {
 		wqe->status = IB_WC_LOC_PROT_ERR;
 		wqe->done = true;
 		return true;
 	}
-	next = weft_psn_add(seg.last ? wqe->last_psn : psn, 1);
-	if (qp->transport == WEFT_RC) {
-		if (weft_psn_before(psn, req->max_psn))
-			weft_count(qp->dev, retransmitted_pkts);
-		if (weft_psn_before(req->max_psn, next))
-			req->max_psn = next;
-		weft_ack_timer_start(qp, psn);
-	}
-	weft_tx_send(qp, qp->transport == WEFT_UD ? &wqe->ud.av : &qp->av, &pkt, skb);
-	wqe->offset += seg.payload_len;
-	if (!seg.last)
+	/* A READ asks for all that is left at once. */
+	last = weft_wr_is_rd_atomic(wqe->wr) || wqe->length - wqe->offset <= num * qp->mtu;
+	if (qp->transport == WEFT_RC)
+		weft_req_sent(qp, wqe, psn, num, last);
+	if (!last) {
+		wqe->offset += num * qp->mtu;
 		return true;
-	req->cur++;
+	}
+	if (!weft_wr_is_rd_atomic(wqe->wr))
+		wqe->offset = wqe->length;
+	qp->req.cur++;
 	if (qp->transport != WEFT_RC) {
 		wqe->status = IB_WC_SUCCESS;
 		wqe->done = true;
@@ -298,11 +267,9 @@ static bool weft_req_send(struct weft_qp *qp, struct weft_swqe *wqe)
 /* Is the request held up by the window or by what is queued below? */
 static bool weft_req_blocked(struct weft_qp *qp, const struct weft_swqe *wqe)
 {
-	struct weft_req *req = &qp->req;
 	u32 psn = weft_psn_add(wqe->first_psn, wqe->offset / qp->mtu);
 
-	if (qp->transport == WEFT_RC && !weft_wr_is_rd_atomic(wqe->wr) &&
-	    weft_psn_diff(psn, req->una) >= WEFT_WINDOW)
+	if (qp->transport == WEFT_RC && !weft_wr_is_rd_atomic(wqe->wr) && !weft_req_window(qp, psn))
 		return true;
 	return weft_tx_full(qp->flow);
 }

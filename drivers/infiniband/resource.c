@@ -8,8 +8,8 @@
  */
 #include <weft/ack.h>
 
+#include "burst.h"
 #include "qp.h"
-#include "rx.h"
 
 static void weft_answer_init(struct weft_qp *qp, struct weft_pkt *pkt, u8 operation, u32 psn)
 {
@@ -24,14 +24,27 @@ static void weft_answer_init(struct weft_qp *qp, struct weft_pkt *pkt, u8 operat
 	pkt->msn = qp->resp.st.msn;
 }
 
-/* An answer without payload. Lost if there is no memory: the peer asks again. */
+/* An answer without payload. Lost if there is no memory or no way: the peer asks again. */
 static void weft_answer_send(struct weft_qp *qp, const struct weft_pkt *pkt)
 {
+	struct weft_burst *burst;
+	struct weft_path path;
+	struct sk_buff *skb;
 	void *payload;
-	struct sk_buff *skb = weft_tx_alloc(qp, pkt, &payload);
 
-	if (skb)
-		weft_tx_send(qp, &qp->av, pkt, skb);
+	if (weft_path_find(qp, &qp->av, pkt->qpn, &qp->resp.path, &path)) {
+		weft_count(qp->dev, no_route);
+	} else if (path.to) {
+		burst = weft_burst_alloc(qp, &qp->av, pkt);
+		if (!burst)
+			return;
+		weft_burst_size(burst, 1, 0);
+		weft_burst_send(qp, path.to, burst);
+	} else {
+		skb = weft_tx_alloc(qp, pkt, &payload);
+		if (skb)
+			weft_tx_send(qp, path.ndev, &qp->av, pkt, skb);
+	}
 }
 
 static void weft_responder_answer(struct weft_qp *qp, u8 syndrome, u32 psn)
@@ -76,7 +89,9 @@ void weft_responder_settle(struct weft_qp *qp)
 	    !resp->ack_pending)
 		return;
 	resp->ack_pending = false;
+	rcu_read_lock();
 	weft_responder_answer(qp, WEFT_SYNDROME_ACK, resp->ack_psn);
+	rcu_read_unlock();
 }
 
 /* --- the ring; resp.lock --- */
@@ -175,50 +190,112 @@ void weft_res_again(struct weft_qp *qp, const struct weft_pkt *pkt)
 
 /* --- answers --- */
 
-static u8 weft_read_operation(const struct weft_res *res, bool last)
+static u8 weft_read_operation(const struct weft_res *res, bool first, bool last)
 {
-	if (res->restart)
+	if (first && res->restart)
 		return last ? WEFT_READ_RESPONSE_ONLY : WEFT_READ_RESPONSE_FIRST;
 	return last ? WEFT_READ_RESPONSE_LAST : WEFT_READ_RESPONSE_MIDDLE;
 }
 
-/* The next READ response. False: no memory, try later. */
-static bool weft_res_send_read(struct weft_qp *qp, struct weft_res *res)
+/* To this host: as many responses as fit a burst. Returns how many; 0: no memory. */
+static u32 weft_res_send_read_burst(struct weft_qp *qp, struct weft_res *res, struct weft_dev *to,
+				    const struct weft_pkt *pkt, struct weft_mr *mr, u32 len)
 {
-	u32 len = min(res->resid, qp->mtu);
+	struct weft_burst *burst = weft_burst_alloc(qp, &qp->av, pkt);
+	u32 num = max_t(u32, DIV_ROUND_UP(len, qp->mtu), 1);
 	bool last = len == res->resid;
-	struct weft_mr *mr = NULL;
-	struct weft_pkt pkt;
+	void *data;
+
+	if (!burst)
+		return 0;
+	if (len > WEFT_BURST_INLINE &&
+	    weft_burst_name_mr(burst, &qp->resp.keys, mr, res->va, len)) {
+		burst->mtu = qp->mtu;
+		burst->ackreq = 0;
+		burst->middle_opcode = WEFT_RC | WEFT_READ_RESPONSE_MIDDLE;
+		burst->middle = weft_opcode_info(burst->middle_opcode);
+		burst->last_opcode = WEFT_RC | weft_read_operation(res, false, last);
+		burst->last = weft_opcode_info(burst->last_opcode);
+		burst->last_solicited = false;
+	} else {
+		num = 1;
+		len = pkt->payload_len;
+		data = weft_burst_room(burst, len);
+		if (!data) {
+			weft_burst_free(burst);
+			return 0;
+		}
+		if (len)
+			weft_mr_to_buf(mr, res->va, data, len);
+	}
+	weft_burst_size(burst, num, len);
+	weft_burst_send(qp, to, burst);
+	return num;
+}
+
+/* Through the stack: one response. Returns 1; 0: no memory. */
+static u32 weft_res_send_read_one(struct weft_qp *qp, struct weft_res *res,
+				  struct net_device *ndev, const struct weft_pkt *pkt,
+				  struct weft_mr *mr)
+{
 	struct sk_buff *skb;
 	void *payload;
 
-	weft_answer_init(qp, &pkt, weft_read_operation(res, last), res->cur_psn);
+	skb = weft_tx_alloc(qp, pkt, &payload);
+	if (!skb)
+		return 0;
+	if (pkt->payload_len)
+		weft_mr_to_buf(mr, res->va, payload, pkt->payload_len);
+	weft_tx_send(qp, ndev, &qp->av, pkt, skb);
+	return 1;
+}
+
+/* The region went away under way. */
+static void weft_res_read_gone(struct weft_qp *qp, struct weft_res *res)
+{
+	weft_count(qp->dev, resp_remote_access_errors);
+	weft_count(qp->dev, nak_sent);
+	weft_responder_answer(qp, weft_syndrome_nak(WEFT_NAK_REMOTE_ACCESS), res->cur_psn);
+	weft_res_set_todo(&qp->resp, res, false);
+	qp->resp.broken = true;
+}
+
+/* The next READ responses. False: no memory, try later. */
+static bool weft_res_send_read(struct weft_qp *qp, struct weft_res *res)
+{
+	u32 room = min_t(u64, res->resid, (u64)WEFT_BURST_PACKETS * qp->mtu);
+	u32 len = min(res->resid, qp->mtu);
+	struct weft_mr *mr = NULL;
+	struct weft_path path;
+	struct weft_pkt pkt;
+	u32 num;
+
+	weft_answer_init(qp, &pkt, weft_read_operation(res, true, len == res->resid), res->cur_psn);
 	pkt.payload_len = len;
 	pkt.msn = res->msn;
 	if (len) {
-		mr = weft_rkey_find(qp, res->rkey, res->va, len, IB_ACCESS_REMOTE_READ);
+		mr = weft_rkey_find(qp, res->rkey, res->va, room, IB_ACCESS_REMOTE_READ);
 		if (!mr) {
-			/* Deregistered under way. */
-			weft_count(qp->dev, resp_remote_access_errors);
-			weft_count(qp->dev, nak_sent);
-			weft_responder_answer(qp, weft_syndrome_nak(WEFT_NAK_REMOTE_ACCESS),
-					      res->cur_psn);
-			weft_res_set_todo(&qp->resp, res, false);
-			qp->resp.broken = true;
+			weft_res_read_gone(qp, res);
 			return true;
 		}
 	}
-	skb = weft_tx_alloc(qp, &pkt, &payload);
-	if (!skb)
+	if (weft_path_find(qp, &qp->av, pkt.qpn, &qp->resp.path, &path)) {
+		weft_count(qp->dev, no_route);
+		num = 1;
+	} else if (path.to) {
+		num = weft_res_send_read_burst(qp, res, path.to, &pkt, mr, room);
+	} else {
+		num = weft_res_send_read_one(qp, res, path.ndev, &pkt, mr);
+	}
+	if (!num)
 		return false;
-	if (len)
-		weft_mr_to_buf(mr, res->va, payload, len);
-	weft_tx_send(qp, &qp->av, &pkt, skb);
+	len = min(res->resid, num * qp->mtu);
 	res->restart = false;
-	res->cur_psn = weft_psn_add(res->cur_psn, 1);
+	res->cur_psn = weft_psn_add(res->cur_psn, num);
 	res->va += len;
 	res->resid -= len;
-	if (last)
+	if (!res->resid)
 		weft_res_set_todo(&qp->resp, res, false);
 	return true;
 }

@@ -72,7 +72,7 @@ static bool weft_resp_complete(struct weft_qp *qp, enum ib_wc_status status,
 	return !weft_cq_post(qp->rcq, &wc, pkt->solicited);
 }
 
-static enum weft_exec weft_exec_send(struct weft_qp *qp, const struct sk_buff *skb,
+static enum weft_exec weft_exec_send(struct weft_qp *qp, const struct weft_source *src,
 				     const struct weft_pkt *pkt)
 {
 	struct weft_resp *resp = &qp->resp;
@@ -85,8 +85,8 @@ static enum weft_exec weft_exec_send(struct weft_qp *qp, const struct sk_buff *s
 		return ret;
 	if ((u64)resp->offset + pkt->payload_len > resp->rwqe.length)
 		return WEFT_EXEC_INVALID;
-	if (weft_skb_to_sge(qp->ibqp.pd, resp->rwqe.sge, resp->rwqe.num_sge, resp->offset, skb,
-			    pkt->hdr_len, pkt->payload_len))
+	if (weft_source_to_sge(&resp->keys, resp->rwqe.sge, resp->rwqe.num_sge, resp->offset, src,
+			       pkt->payload_len))
 		return WEFT_EXEC_OPERATIONAL;
 	if ((pkt->op->flags & WEFT_OP_IETH) && weft_key_remote_invalidate(qp, pkt->rkey))
 		return WEFT_EXEC_ACCESS;
@@ -94,12 +94,12 @@ static enum weft_exec weft_exec_send(struct weft_qp *qp, const struct sk_buff *s
 	return WEFT_EXEC_OK;
 }
 
-static enum weft_exec weft_exec_write(struct weft_qp *qp, const struct sk_buff *skb,
+static enum weft_exec weft_exec_write(struct weft_qp *qp, const struct weft_source *src,
 				      const struct weft_pkt *pkt)
 {
 	struct weft_resp *resp = &qp->resp;
+	struct weft_mr *mr = NULL;
 	enum weft_exec ret;
-	struct weft_mr *mr;
 	u64 va = resp->va + resp->offset;
 	u32 rkey = resp->rkey;
 	u32 offset = resp->offset;
@@ -109,9 +109,11 @@ static enum weft_exec weft_exec_write(struct weft_qp *qp, const struct sk_buff *
 		rkey = pkt->rkey;
 		offset = 0;
 		/* The whole range is checked before the first byte is placed. */
-		if (pkt->dmalen &&
-		    !weft_rkey_find(qp, rkey, va, pkt->dmalen, IB_ACCESS_REMOTE_WRITE))
-			return WEFT_EXEC_ACCESS;
+		if (pkt->dmalen) {
+			mr = weft_rkey_find(qp, rkey, va, pkt->dmalen, IB_ACCESS_REMOTE_WRITE);
+			if (!mr)
+				return WEFT_EXEC_ACCESS;
+		}
 	}
 	if (pkt->op->flags & WEFT_OP_RECV_WQE) {
 		ret = weft_resp_take_rwqe(qp);
@@ -119,10 +121,11 @@ static enum weft_exec weft_exec_write(struct weft_qp *qp, const struct sk_buff *
 			return ret;
 	}
 	if (pkt->payload_len) {
-		mr = weft_rkey_find(qp, rkey, va, pkt->payload_len, IB_ACCESS_REMOTE_WRITE);
+		if (!mr)
+			mr = weft_rkey_find(qp, rkey, va, pkt->payload_len, IB_ACCESS_REMOTE_WRITE);
 		if (!mr)
 			return WEFT_EXEC_ACCESS;
-		weft_skb_to_mr(mr, va, skb, pkt->hdr_len, pkt->payload_len);
+		weft_source_to_mr(mr, va, src, pkt->payload_len);
 	}
 	if (pkt->op->flags & WEFT_OP_START) {
 		resp->va = va;
@@ -168,7 +171,7 @@ static enum weft_exec weft_exec_atomic(struct weft_qp *qp, const struct weft_pkt
 	return err ? WEFT_EXEC_INVALID : WEFT_EXEC_OK;
 }
 
-static enum weft_exec weft_exec_atomic_write(struct weft_qp *qp, const struct sk_buff *skb,
+static enum weft_exec weft_exec_atomic_write(struct weft_qp *qp, const struct weft_source *src,
 					     const struct weft_pkt *pkt)
 {
 	struct weft_mr *mr;
@@ -179,24 +182,24 @@ static enum weft_exec weft_exec_atomic_write(struct weft_qp *qp, const struct sk
 	mr = weft_rkey_find(qp, pkt->rkey, pkt->va, sizeof(value), IB_ACCESS_REMOTE_WRITE);
 	if (!mr)
 		return WEFT_EXEC_ACCESS;
-	if (skb_copy_bits(skb, pkt->hdr_len, &value, sizeof(value)) ||
-	    !weft_res_new(qp, pkt, WEFT_RES_ATOMIC_WRITE))
+	weft_source_read(src, &value, sizeof(value));
+	if (!weft_res_new(qp, pkt, WEFT_RES_ATOMIC_WRITE))
 		return WEFT_EXEC_INVALID;
 	return weft_mr_atomic_write(mr, pkt->va, value) ? WEFT_EXEC_INVALID : WEFT_EXEC_OK;
 }
 
-static enum weft_exec weft_resp_execute(struct weft_qp *qp, const struct sk_buff *skb,
+static enum weft_exec weft_resp_execute(struct weft_qp *qp, const struct weft_source *src,
 					const struct weft_pkt *pkt)
 {
 	u32 flags = pkt->op->flags;
 
 	if (flags & WEFT_OP_SEND)
-		return weft_exec_send(qp, skb, pkt);
+		return weft_exec_send(qp, src, pkt);
 	if (flags & WEFT_OP_ATOMIC_WRITE)
-		return weft_exec_atomic_write(qp, skb, pkt);
+		return weft_exec_atomic_write(qp, src, pkt);
 	if (flags & WEFT_OP_WRITE)
 		return qp->attr.qp_access_flags & IB_ACCESS_REMOTE_WRITE
-			       ? weft_exec_write(qp, skb, pkt)
+			       ? weft_exec_write(qp, src, pkt)
 			       : WEFT_EXEC_INVALID;
 	if (flags & WEFT_OP_READ)
 		return weft_exec_read(qp, pkt);
@@ -297,10 +300,10 @@ static void weft_resp_duplicate(struct weft_qp *qp, const struct weft_pkt *pkt)
 		weft_resp_ack(qp, weft_psn_add(qp->resp.st.epsn, WEFT_PSN_MASK));
 }
 
-static void weft_resp_take(struct weft_qp *qp, const struct sk_buff *skb,
+static void weft_resp_take(struct weft_qp *qp, const struct weft_source *src,
 			   const struct weft_pkt *pkt)
 {
-	enum weft_exec ret = weft_resp_execute(qp, skb, pkt);
+	enum weft_exec ret = weft_resp_execute(qp, src, pkt);
 
 	if (ret == WEFT_EXEC_OK)
 		weft_resp_done(qp, pkt);
@@ -312,7 +315,7 @@ static void weft_resp_take(struct weft_qp *qp, const struct sk_buff *skb,
 		weft_resp_fail(qp, ret, pkt);
 }
 
-void weft_responder_receive(struct weft_qp *qp, const struct sk_buff *skb,
+void weft_responder_receive(struct weft_qp *qp, const struct weft_source *src,
 			    const struct weft_pkt *pkt)
 {
 	struct weft_resp_result res;
@@ -334,7 +337,7 @@ void weft_responder_receive(struct weft_qp *qp, const struct sk_buff *skb,
 		weft_count(qp->dev, out_of_sequence);
 	switch (res.verdict) {
 	case WEFT_RESP_OK:
-		weft_resp_take(qp, skb, pkt);
+		weft_resp_take(qp, src, pkt);
 		break;
 	case WEFT_RESP_DUPLICATE:
 		weft_resp_duplicate(qp, pkt);

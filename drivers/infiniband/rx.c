@@ -19,6 +19,7 @@
 #include <linux/delay.h>
 #include <linux/slab.h>
 
+#include "burst.h"
 #include "qp.h"
 #include "rx.h"
 
@@ -57,15 +58,42 @@ static void weft_rxq_run_here(struct weft_rxq *rxq)
 	}
 }
 
+/* A doorbell that is under way on this CPU, and the queue that it will poll. BH off. */
+struct weft_doorbell {
+	bool open;
+	struct weft_rxq *rxq; /* its NAPI_STATE_SCHED is ours */
+};
+
+static DEFINE_PER_CPU(struct weft_doorbell, weft_doorbell);
+
+/* Can the doorbell under way take the queue's poll over? Then it does. */
+static bool weft_doorbell_takes(struct weft_rxq *rxq)
+{
+	struct weft_doorbell *bell = this_cpu_ptr(&weft_doorbell);
+
+	if (!bell->open || bell->rxq || in_hardirq() || in_serving_softirq())
+		return false;
+	bell->rxq = rxq;
+	return true;
+}
+
 /* Make the queue poll. Any context. */
 static void weft_rxq_kick(struct weft_rxq *rxq)
 {
 	int cpu = READ_ONCE(rxq->cpu);
+	int here = get_cpu();
 
+	/* Called by the poll itself, which looks again before it ends. */
+	if (READ_ONCE(rxq->polling_cpu) == here && !in_hardirq())
+		goto out;
 	if (!napi_schedule_prep(&rxq->napi))
-		return; /* it polls already and will poll once more */
-	if (get_cpu() == cpu || smp_call_function_single_async(cpu, &rxq->csd))
-		weft_rxq_run_here(rxq); /* the queue's CPU is this one, or is offline */
+		goto out; /* it polls already and will poll once more */
+	if (here != cpu && !smp_call_function_single_async(cpu, &rxq->csd))
+		goto out;
+	/* The queue's CPU is this one, or is offline. */
+	if (!weft_doorbell_takes(rxq))
+		weft_rxq_run_here(rxq);
+out:
 	put_cpu();
 }
 
@@ -79,18 +107,25 @@ static enum hrtimer_restart weft_rxq_timer(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* skbs.lock is held and the packet is in. True: fire now. Else a timer or a later packet will. */
-static bool weft_rxq_moderate(struct weft_rxq *rxq, u64 now)
+/*
+ * skbs.lock is held and @num more packets are in. True: fire now. Else a timer or a later packet
+ * will.
+ */
+static bool weft_rxq_moderate(struct weft_rxq *rxq, u32 num)
 {
 	const struct weft_dev_cfg *cfg = &rxq->dev->cfg;
 	struct weft_moderation mod = {
 		.usecs = READ_ONCE(cfg->rx_mod.usecs),
 		.frames = READ_ONCE(cfg->rx_mod.frames),
 	};
-	u32 pending = skb_queue_len(&rxq->skbs);
-	u64 delay;
+	u32 pending = skb_queue_len(&rxq->skbs) + rxq->num_bursts;
+	u64 delay, now;
 
-	if (pending == 1)
+	/* The poll under way takes it; interrupts, so to speak, are off. */
+	if (rxq->polling_cpu == smp_processor_id() || (mod.frames && pending >= mod.frames))
+		return true;
+	now = ktime_get_ns();
+	if (pending == num)
 		rxq->first_ns = now;
 	delay = weft_moderation_delay(&mod, pending, now - rxq->first_ns);
 	if (!delay)
@@ -98,48 +133,61 @@ static bool weft_rxq_moderate(struct weft_rxq *rxq, u64 now)
 	/*
 	 * The first packet of a batch also takes over a timer that the batch before it left behind.
 	 */
-	if (delay != WEFT_MODERATION_NEVER && (pending == 1 || !hrtimer_is_queued(&rxq->timer)))
+	if (delay != WEFT_MODERATION_NEVER && (pending == num || !hrtimer_is_queued(&rxq->timer)))
 		hrtimer_start(&rxq->timer, ns_to_ktime(delay), HRTIMER_MODE_REL);
 	return false;
 }
 
-static void weft_rxq_drop(struct weft_rxq *rxq, struct sk_buff *skb)
+static bool weft_rxq_full(struct weft_rxq *rxq, u32 num)
 {
-	rxq->stats.drops++;
-	weft_count(rxq->dev, rx_drop_queue_full);
-	kfree_skb(skb);
-}
-
-static void weft_rxq_enqueue(struct weft_rxq *rxq, struct sk_buff *skb)
-{
-	u64 now = ktime_get_ns();
-	bool fire;
-
-	skb->dev = NULL; /* not held: the netdev may go while the packet waits */
-
-	spin_lock(&rxq->skbs.lock);
-	if (unlikely(skb_queue_len(&rxq->skbs) >= WEFT_RXQ_LIMIT)) {
-		weft_rxq_drop(rxq, skb);
-		fire = true;
-	} else {
-		__skb_queue_tail(&rxq->skbs, skb);
-		fire = weft_rxq_moderate(rxq, now);
-	}
-	spin_unlock(&rxq->skbs.lock);
-	if (fire)
-		weft_rxq_kick(rxq);
+	if (likely(skb_queue_len(&rxq->skbs) + rxq->num_bursts < WEFT_RXQ_LIMIT))
+		return false;
+	rxq->stats.drops += num;
+	weft_count_add(rxq->dev, rx_drop_queue_full, num);
+	return true;
 }
 
 void weft_rx_enqueue(struct weft_dev *dev, struct sk_buff *skb, u32 hash)
 {
 	unsigned int num = READ_ONCE(dev->num_rxq);
+	struct weft_rxq *rxq = &dev->rxq[weft_rss_queue(dev->indir, hash) % num];
+	struct sk_buff *drop = NULL;
+	bool fire = true;
 
-	weft_rxq_enqueue(&dev->rxq[weft_rss_queue(dev->indir, hash) % num], skb);
+	skb->dev = NULL; /* not held: the netdev may go while the packet waits */
+
+	spin_lock(&rxq->skbs.lock);
+	if (weft_rxq_full(rxq, 1)) {
+		drop = skb;
+	} else {
+		__skb_queue_tail(&rxq->skbs, skb);
+		fire = weft_rxq_moderate(rxq, 1);
+	}
+	spin_unlock(&rxq->skbs.lock);
+	kfree_skb(drop);
+	if (fire)
+		weft_rxq_kick(rxq);
 }
 
-void weft_rx_enqueue_here(struct weft_dev *dev, struct sk_buff *skb)
+void weft_rx_enqueue_burst(struct weft_dev *dev, struct weft_burst *burst)
 {
-	weft_rxq_enqueue(&dev->rxq[smp_processor_id() % READ_ONCE(dev->num_rxq)], skb);
+	struct weft_rxq *rxq = &dev->rxq[smp_processor_id() % READ_ONCE(dev->num_rxq)];
+	struct weft_burst *drop = NULL;
+	bool fire = true;
+
+	spin_lock(&rxq->skbs.lock);
+	if (weft_rxq_full(rxq, burst->num)) {
+		drop = burst;
+	} else {
+		weft_burst_list_add(&rxq->bursts, burst);
+		WRITE_ONCE(rxq->num_bursts, rxq->num_bursts + burst->num);
+		fire = weft_rxq_moderate(rxq, burst->num);
+	}
+	spin_unlock(&rxq->skbs.lock);
+	if (drop)
+		weft_burst_free(drop);
+	if (fire)
+		weft_rxq_kick(rxq);
 }
 
 void weft_rx_inline(struct weft_dev *dev, struct sk_buff *skb)
@@ -149,24 +197,47 @@ void weft_rx_inline(struct weft_dev *dev, struct sk_buff *skb)
 	weft_receive(dev, skb);
 }
 
-static struct sk_buff *weft_rxq_next(struct weft_rxq *rxq)
+/* Take what waits. False: nothing does. */
+static bool weft_rxq_take(struct weft_rxq *rxq)
 {
-	struct sk_buff *skb = __skb_dequeue(&rxq->todo);
-
-	if (skb || skb_queue_empty_lockless(&rxq->skbs))
-		return skb;
+	if (skb_queue_empty_lockless(&rxq->skbs) && !READ_ONCE(rxq->num_bursts))
+		return false;
 	spin_lock(&rxq->skbs.lock);
 	skb_queue_splice_tail_init(&rxq->skbs, &rxq->todo);
+	weft_burst_list_splice(&rxq->todo_bursts, &rxq->bursts);
+	WRITE_ONCE(rxq->num_bursts, 0);
 	spin_unlock(&rxq->skbs.lock);
-	return __skb_dequeue(&rxq->todo);
+	return true;
 }
 
+static bool weft_rxq_has_todo(const struct weft_rxq *rxq)
+{
+	return !skb_queue_empty(&rxq->todo) || rxq->todo_bursts.first;
+}
+
+static int weft_rxq_receive_burst(struct weft_rxq *rxq)
+{
+	struct weft_burst *burst = weft_burst_list_pop(&rxq->todo_bursts);
+	int num = burst->num;
+
+	rxq->stats.packets += num;
+	rxq->stats.bytes += burst->bytes;
+	weft_receive_burst(rxq->dev, burst);
+	return num;
+}
+
+/* The work done may be more than @budget by all but one of a burst's packets. */
 static int weft_rxq_receive(struct weft_rxq *rxq, int budget)
 {
 	struct sk_buff *skb;
 	int work = 0;
 
-	while (work < budget && (skb = weft_rxq_next(rxq))) {
+	while (work < budget && (weft_rxq_has_todo(rxq) || weft_rxq_take(rxq))) {
+		if (rxq->todo_bursts.first) {
+			work += weft_rxq_receive_burst(rxq);
+			continue;
+		}
+		skb = __skb_dequeue(&rxq->todo);
 		rxq->stats.packets++;
 		rxq->stats.bytes += skb->len;
 		weft_receive(rxq->dev, skb);
@@ -181,32 +252,25 @@ static void weft_rxq_add_qp(struct weft_rxq *rxq, struct weft_qp *qp)
 
 	spin_lock_irqsave(&rxq->qp_lock, flags);
 	list_add_tail(&qp->service_node, &rxq->qps);
+	WRITE_ONCE(rxq->num_qps, rxq->num_qps + 1);
 	spin_unlock_irqrestore(&rxq->qp_lock, flags);
 }
 
-static struct weft_qp *weft_rxq_last_qp(struct weft_rxq *rxq)
-{
-	struct weft_qp *qp = NULL;
-
-	spin_lock_irq(&rxq->qp_lock);
-	if (!list_empty(&rxq->qps))
-		qp = list_last_entry(&rxq->qps, struct weft_qp, service_node);
-	spin_unlock_irq(&rxq->qp_lock);
-	return qp;
-}
-
 /*
- * Take the first QP; the list is not empty, for only the poll takes. rxq->serving keeps
- * weft_qp_unschedule() waiting before the QP's flag is given back.
+ * Take the first QP, or NULL. rxq->serving keeps weft_qp_unschedule() waiting before the QP's flag
+ * is given back.
  */
 static struct weft_qp *weft_rxq_take_qp(struct weft_rxq *rxq)
 {
 	struct weft_qp *qp;
 
 	spin_lock_irq(&rxq->qp_lock);
-	qp = list_first_entry(&rxq->qps, struct weft_qp, service_node);
-	list_del(&qp->service_node);
-	WRITE_ONCE(rxq->serving, qp);
+	qp = list_first_entry_or_null(&rxq->qps, struct weft_qp, service_node);
+	if (qp) {
+		list_del(&qp->service_node);
+		WRITE_ONCE(rxq->num_qps, rxq->num_qps - 1);
+		WRITE_ONCE(rxq->serving, qp);
+	}
 	spin_unlock_irq(&rxq->qp_lock);
 	return qp;
 }
@@ -217,13 +281,15 @@ static struct weft_qp *weft_rxq_take_qp(struct weft_rxq *rxq)
  */
 static int weft_rxq_serve(struct weft_rxq *rxq, int budget)
 {
-	struct weft_qp *last = weft_rxq_last_qp(rxq);
-	struct weft_qp *qp = NULL;
+	int num = min_t(u32, READ_ONCE(rxq->num_qps), budget);
+	struct weft_qp *qp;
 	bool again;
 	int work;
 
-	for (work = 0; work < budget && last && qp != last; work++) {
+	for (work = 0; work < num; work++) {
 		qp = weft_rxq_take_qp(rxq);
+		if (!qp)
+			break;
 		xchg(&qp->service_queued, false);
 		again = !READ_ONCE(qp->service_dead) && weft_qp_service(qp);
 		if (again && !xchg(&qp->service_queued, true))
@@ -235,10 +301,20 @@ static int weft_rxq_serve(struct weft_rxq *rxq, int budget)
 	return work;
 }
 
+static bool weft_rxq_has_work(struct weft_rxq *rxq)
+{
+	return weft_rxq_has_todo(rxq) || !skb_queue_empty_lockless(&rxq->skbs) ||
+	       READ_ONCE(rxq->num_bursts) || READ_ONCE(rxq->num_qps);
+}
+
+/*
+ * Packets and QPs in turn, until there are none or the budget is used up. What comes by hardirq or
+ * from another CPU behind the last look finds NAPI_STATE_SCHED set and has the poll called again.
+ */
 static int weft_rxq_poll(struct napi_struct *napi, int budget)
 {
 	struct weft_rxq *rxq = container_of(napi, struct weft_rxq, napi);
-	int work;
+	int work = 0;
 
 	rxq->stats.polls++;
 	if (READ_ONCE(rxq->timer_fired)) {
@@ -246,16 +322,36 @@ static int weft_rxq_poll(struct napi_struct *napi, int budget)
 		rxq->stats.moderated++;
 	}
 
-	rcu_read_lock();
-	work = weft_rxq_receive(rxq, budget);
-	work += weft_rxq_serve(rxq, max_t(int, budget - work, WEFT_RXQ_MIN_SERVICES));
-	rcu_read_unlock();
+	WRITE_ONCE(rxq->polling_cpu, smp_processor_id());
+	do {
+		rcu_read_lock();
+		work += weft_rxq_receive(rxq, budget - work);
+		work += weft_rxq_serve(rxq, max_t(int, budget - work, WEFT_RXQ_MIN_SERVICES));
+		rcu_read_unlock();
+	} while (work < budget && weft_rxq_has_work(rxq));
+	WRITE_ONCE(rxq->polling_cpu, -1);
 
-	/* Below budget todo is empty; who adds to skbs or qps from now on kicks. */
-	if (work >= budget || !list_empty_careful(&rxq->qps))
+	if (work >= budget)
 		return budget;
 	napi_complete_done(napi, work);
 	return work;
+}
+
+void weft_rx_doorbell_begin(void)
+{
+	this_cpu_write(weft_doorbell.open, true);
+}
+
+/* As busy polling does it: the poll runs here and completes the NAPI, or leaves it to softirq. */
+void weft_rx_doorbell_end(void)
+{
+	struct weft_doorbell *bell = this_cpu_ptr(&weft_doorbell);
+	struct weft_rxq *rxq = bell->rxq;
+
+	bell->open = false;
+	bell->rxq = NULL;
+	if (rxq && weft_rxq_poll(&rxq->napi, rxq->napi.weight) == rxq->napi.weight)
+		__napi_schedule(&rxq->napi);
 }
 
 bool weft_qp_served_here(struct weft_qp *qp)
@@ -328,6 +424,7 @@ static void weft_rxq_init(struct weft_dev *dev, unsigned int index)
 
 	rxq->dev = dev;
 	rxq->index = index;
+	rxq->polling_cpu = -1;
 	skb_queue_head_init(&rxq->skbs);
 	__skb_queue_head_init(&rxq->todo);
 	spin_lock_init(&rxq->qp_lock);
@@ -345,12 +442,19 @@ static void weft_rxq_init(struct weft_dev *dev, unsigned int index)
  */
 static void weft_rxq_uninit(struct weft_rxq *rxq)
 {
+	struct weft_burst *burst;
+
 	hrtimer_cancel(&rxq->timer);
 	napi_disable(&rxq->napi);
 	irq_work_sync(&rxq->irq_work);
 	netif_napi_del(&rxq->napi);
 	__skb_queue_purge(&rxq->skbs);
 	__skb_queue_purge(&rxq->todo);
+	local_bh_disable();
+	weft_burst_list_splice(&rxq->todo_bursts, &rxq->bursts);
+	while ((burst = weft_burst_list_pop(&rxq->todo_bursts)))
+		weft_burst_free(burst);
+	local_bh_enable();
 	WARN_ON_ONCE(!list_empty(&rxq->qps));
 }
 

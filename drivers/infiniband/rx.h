@@ -3,10 +3,13 @@
  * Receive queues: NAPI contexts with moderation. Everything that runs in softirq for a device runs
  * here: packets from the hooks and the shortcut, and QPs that asked for service.
  *
- *   hook.c  →  weft_rx_enqueue()       →  queue (Toeplitz)  →  NAPI poll on the queue's CPU
- *   tx.c    →  weft_rx_enqueue_here()  →  this CPU's queue  →
- *                                                               ├ weft_receive()     receive.c
- *   timers, posts → weft_qp_schedule() → queue's QP list →        └ weft_qp_service()  qp.c
+ *   hook.c  →  weft_rx_enqueue()        →  queue (Toeplitz)  →  NAPI poll on the queue's CPU
+ *   burst.c →  weft_rx_enqueue_burst()  →  this CPU's queue  →   ├ weft_receive()        receive.c
+ *                                                                ├ weft_receive_burst()  receive.c
+ *   timers, posts → weft_qp_schedule()  →  queue's QP list   →   └ weft_qp_service()     qp.c
+ *
+ * A doorbell polls this CPU's queue itself if nobody else does (weft_rx_doorbell_*): what a post
+ * sends to this host has arrived when the system call ends.
  */
 #ifndef WEFT_RX_H
 #define WEFT_RX_H
@@ -17,18 +20,18 @@
 #include <linux/skbuff.h>
 #include <linux/smp.h>
 
+#include "burst.h"
 #include "device.h"
 
 struct weft_qp;
 
 /*
- * skb->cb from weft_rx_enqueue() on. skb->data is at the BTH; skb->len ends with the ICRC (if any).
+ * skb->cb from weft_rx_enqueue() on. skb->data is at the BTH; skb->len ends with the ICRC.
  */
 struct weft_rx_cb {
 	u16 ip_offset;     /* of the IP header, from skb->head */
 	u16 ip_len;        /* bytes of the IP header (IPv6: 40) */
 	bool v6;
-	bool icrc_offloaded; /* from Weft on this host: no valid ICRC word, nothing to check */
 };
 
 #define WEFT_RX_CB(skb) ((struct weft_rx_cb *)(skb)->cb)
@@ -46,13 +49,18 @@ struct weft_rxq {
 	struct weft_dev *dev;
 	unsigned int index;
 	int cpu;                      /* where it polls; WRITE_ONCE by resize */
+	int polling_cpu;              /* where a poll runs now, or -1 */
 	bool timer_fired;             /* since the last poll */
 	struct napi_struct napi;
 	struct sk_buff_head skbs;     /* its lock; producers are hooks on any CPU; BH off */
+	struct weft_burst_list bursts; /* skbs.lock */
+	u32 num_bursts;               /* skbs.lock: packets in them */
 	struct sk_buff_head todo;     /* taken from skbs by the poll; the poll's alone */
+	struct weft_burst_list todo_bursts; /* the same of bursts */
 	struct weft_qp *serving;      /* whose service runs; written by the poll */
 	spinlock_t qp_lock;           /* qps; interrupts off, for kernel users post so */
 	struct list_head qps;         /* QPs that wait for service, weft_qp.service_node */
+	u32 num_qps;                  /* in qps */
 	u64 first_ns;                 /* when the oldest waiting packet came; skbs.lock */
 	struct hrtimer timer;         /* moderation */
 	struct irq_work irq_work;     /* kick from process context with interrupts off */
@@ -68,12 +76,19 @@ enum { WEFT_RXQ_LIMIT = 8192 }; /* packets that wait in one queue */
  */
 void weft_rx_enqueue(struct weft_dev *dev, struct sk_buff *skb, u32 hash);
 /* The same, into this CPU's queue: a packet of the same host gains nothing from another one. */
-void weft_rx_enqueue_here(struct weft_dev *dev, struct sk_buff *skb);
+void weft_rx_enqueue_burst(struct weft_dev *dev, struct weft_burst *burst);
 /*
  * The same without queue and moderation: the netdev steered the packet to this CPU already. In
  * softirq.
  */
 void weft_rx_inline(struct weft_dev *dev, struct sk_buff *skb);
+
+/*
+ * Around a doorbell, BH off in between: what is queued for this CPU meanwhile is polled at the end,
+ * without a softirq.
+ */
+void weft_rx_doorbell_begin(void);
+void weft_rx_doorbell_end(void);
 
 /*
  * Is this the CPU that serves the QP, and sends for it? The stack has a queue per CPU, so packets

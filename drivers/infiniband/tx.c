@@ -1,32 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Transmit path of one packet: headers, ICRC, route, out.
- *
- * weft_tx_send() takes one of two ways. The wire: through the IP stack, with a complete ICRC. The
- * same host, when the destination is a link's own address and nobody taps: straight into that
- * link's receive queue, the same bytes but for the ICRC, which only a wire needs (`icrc always`
- * computes and checks it all the same).
+ * Transmit path of one packet that goes through the IP stack: headers, ICRC, route, out. What stays
+ * on the host takes the shorter way of burst.c.
  *
  * skb->destructor gives the flow its credit back wherever the skb ends, also after the QP is gone.
  */
-#include <linux/if_arp.h>
-#include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/udp.h>
 #include <linux/wait.h>
-#include <net/addrconf.h>
-#include <net/dsfield.h>
-#include <net/inet_ecn.h>
 #include <net/ip.h>
-#include <net/ip6_route.h>
 #include <net/ipv6.h>
-#include <net/route.h>
-#include <rdma/ib_cache.h>
 #include <weft/icrc.h>
 #include <weft/opcode.h>
 
 #include "crc.h"
-#include "gid.h"
+#include "ip.h"
+#include "path.h"
 #include "qp.h"
 #include "rx.h"
 
@@ -80,12 +69,17 @@ void weft_tx_flow_detach(struct weft_tx_flow *flow)
 	weft_tx_flow_put(flow);
 }
 
-static void weft_tx_destructor(struct sk_buff *skb)
+void weft_tx_flow_take(struct weft_tx_flow *flow, u32 packets)
 {
-	struct weft_tx_flow *flow = skb_shinfo(skb)->destructor_arg;
+	refcount_inc(&flow->refs);
+	atomic_add(packets, &flow->inflight);
+}
+
+void weft_tx_flow_give(struct weft_tx_flow *flow, u32 packets)
+{
 	struct weft_qp *qp;
 
-	if (atomic_dec_return(&flow->inflight) <= WEFT_TX_INFLIGHT_LOW) {
+	if (atomic_sub_return(packets, &flow->inflight) <= WEFT_TX_INFLIGHT_LOW) {
 		smp_mb__after_atomic(); /* pairs with the one in weft_tx_full() */
 		if (atomic_read(&flow->stopped) && atomic_xchg(&flow->stopped, 0)) {
 			/* The QP is not freed before a grace period after detach. */
@@ -97,14 +91,18 @@ static void weft_tx_destructor(struct sk_buff *skb)
 		}
 	}
 	weft_tx_flow_put(flow);
+}
+
+static void weft_tx_destructor(struct sk_buff *skb)
+{
+	weft_tx_flow_give(skb_shinfo(skb)->destructor_arg, 1);
 	if (atomic_dec_and_test(&weft_skbs_out))
 		wake_up(&weft_skbs_none);
 }
 
 static void weft_tx_own(struct weft_tx_flow *flow, struct sk_buff *skb)
 {
-	refcount_inc(&flow->refs);
-	atomic_inc(&flow->inflight);
+	weft_tx_flow_take(flow, 1);
 	atomic_inc(&weft_skbs_out);
 	skb_shinfo(skb)->destructor_arg = flow;
 	skb->destructor = weft_tx_destructor;
@@ -125,79 +123,6 @@ void weft_tx_drain(void)
 	synchronize_rcu();
 }
 
-/* --- route --- */
-
-static struct dst_entry *weft_route_v4(struct net *net, const struct weft_av *av, int oif)
-{
-	struct flowi4 fl;
-	struct rtable *rt;
-
-	/* An address of the host itself is reached through lo, whichever netdev has it. */
-	if (inet_addr_type(net, av->daddr.s6_addr32[3]) == RTN_LOCAL)
-		oif = 0;
-	flowi4_init_output(&fl, oif, 0, av->tclass & ~INET_ECN_MASK, RT_SCOPE_UNIVERSE,
-			   IPPROTO_UDP, 0, av->daddr.s6_addr32[3], av->saddr.s6_addr32[3], 0, 0,
-			   GLOBAL_ROOT_UID);
-	rt = ip_route_output_key(net, &fl);
-	return IS_ERR(rt) ? NULL : &rt->dst;
-}
-
-static struct dst_entry *weft_route_v6(struct net *net, const struct weft_av *av, int oif)
-{
-	struct flowi6 fl = {
-		.flowi6_oif = oif,
-		.saddr = av->saddr,
-		.daddr = av->daddr,
-		.flowi6_proto = IPPROTO_UDP,
-	};
-	struct dst_entry *dst = ip6_route_output(net, NULL, &fl);
-
-	if (!dst->error)
-		return dst;
-	dst_release(dst);
-	return NULL;
-}
-
-static struct dst_entry *weft_route_lookup(struct net_device *ndev, const struct weft_av *av)
-{
-	struct net *net = dev_net(ndev);
-
-	return av->v6 ? weft_route_v6(net, av, ndev->ifindex)
-		      : weft_route_v4(net, av, ndev->ifindex);
-}
-
-static u32 weft_route_cookie(const struct weft_av *av, const struct dst_entry *dst)
-{
-	return av->v6 ? rt6_get_cookie(container_of(dst, struct rt6_info, dst)) : 0;
-}
-
-/* A reference to the route for @av; the QP's own address vector has it cached. */
-static struct dst_entry *weft_route_get(struct weft_qp *qp, struct net_device *ndev,
-					const struct weft_av *av)
-{
-	struct weft_tx_flow *flow = qp->flow;
-	struct dst_entry *dst;
-
-	if (av != &qp->av)
-		return weft_route_lookup(ndev, av);
-	spin_lock(&flow->route_lock);
-	dst = flow->dst;
-	if (dst && !dst_check(dst, flow->dst_cookie)) {
-		dst_release(dst);
-		dst = NULL;
-	}
-	if (!dst) {
-		dst = weft_route_lookup(ndev, av);
-		if (dst)
-			flow->dst_cookie = weft_route_cookie(av, dst);
-		flow->dst = dst;
-	}
-	if (dst)
-		dst_hold(dst);
-	spin_unlock(&flow->route_lock);
-	return dst;
-}
-
 /* --- headers --- */
 
 struct sk_buff *weft_tx_alloc(struct weft_qp *qp, const struct weft_pkt *pkt, void **payload)
@@ -214,147 +139,57 @@ struct sk_buff *weft_tx_alloc(struct weft_qp *qp, const struct weft_pkt *pkt, vo
 	return skb;
 }
 
-static void weft_tx_push_udp(const struct weft_qp *qp, struct sk_buff *skb)
+static void weft_tx_push_ip(struct weft_qp *qp, const struct weft_av *av, struct sk_buff *skb)
 {
-	struct udphdr *udp;
+	u16 udp_len;
 
-	udp = skb_push(skb, sizeof(*udp));
+	skb_push(skb, sizeof(struct udphdr));
 	skb_reset_transport_header(skb);
-	udp->source = htons(qp->src_port);
-	udp->dest = htons(WEFT_UDP_PORT);
-	udp->len = htons(skb->len);
-	udp->check = 0;
-}
+	udp_len = skb->len;
+	weft_udp_build(udp_hdr(skb), qp->src_port, udp_len);
 
-static u8 weft_hop_limit(const struct weft_av *av)
-{
-	return av->hop_limit ? av->hop_limit : IPDEFTTL;
-}
-
-static void weft_tx_push_v4(struct weft_tx_flow *flow, const struct weft_av *av,
-			    struct sk_buff *skb)
-{
-	struct iphdr *ip;
-
-	ip = skb_push(skb, sizeof(*ip));
+	skb_push(skb, weft_ip_len(av));
 	skb_reset_network_header(skb);
-	*ip = (struct iphdr){
-		.version = 4,
-		.ihl = sizeof(*ip) / 4,
-		.tos = av->tclass,
-		.tot_len = htons(skb->len),
-		.id = htons(atomic_inc_return(&flow->ip_id)),
-		.frag_off = htons(IP_DF),
-		.ttl = weft_hop_limit(av),
-		.protocol = IPPROTO_UDP,
-		.saddr = av->saddr.s6_addr32[3],
-		.daddr = av->daddr.s6_addr32[3],
-	};
-	ip->check = ip_fast_csum(ip, ip->ihl);
-	skb->protocol = htons(ETH_P_IP);
-	memset(IPCB(skb), 0, sizeof(*IPCB(skb)));
+	weft_ip_build(skb_network_header(skb), av, udp_len, weft_tx_flow_ids(qp->flow, 1));
+	skb->protocol = av->v6 ? htons(ETH_P_IPV6) : htons(ETH_P_IP);
+	if (av->v6)
+		memset(IP6CB(skb), 0, sizeof(*IP6CB(skb)));
+	else
+		memset(IPCB(skb), 0, sizeof(*IPCB(skb)));
 }
 
-static void weft_tx_push_v6(const struct weft_av *av, struct sk_buff *skb)
+static void weft_tx_icrc(const struct weft_av *av, const struct weft_pkt *pkt, struct sk_buff *skb)
 {
-	u32 payload_len = skb->len;
-	struct ipv6hdr *ip6;
-
-	ip6 = skb_push(skb, sizeof(*ip6));
-	skb_reset_network_header(skb);
-	ip6_flow_hdr(ip6, av->tclass, htonl(av->flow_label) & IPV6_FLOWLABEL_MASK);
-	ip6->payload_len = htons(payload_len);
-	ip6->nexthdr = IPPROTO_UDP;
-	ip6->hop_limit = weft_hop_limit(av);
-	ip6->saddr = av->saddr;
-	ip6->daddr = av->daddr;
-	skb->protocol = htons(ETH_P_IPV6);
-	memset(IP6CB(skb), 0, sizeof(*IP6CB(skb)));
-}
-
-static void weft_tx_icrc(const struct weft_av *av, struct sk_buff *skb)
-{
-	const void *udp = skb_transport_header(skb);
-	const u8 *bth = udp + sizeof(struct udphdr);
-	const u8 *end = skb_tail_pointer(skb) - WEFT_ICRC_LEN;
-	const void *ip = skb_network_header(skb);
+	u8 *end = skb_tail_pointer(skb) - WEFT_ICRC_LEN;
+	u8 *payload = skb_transport_header(skb) + sizeof(struct udphdr) + pkt->op->hdr_len;
+	__le32 icrc;
 	u32 crc;
 
-	crc = av->v6 ? weft_icrc_v6(weft_crc32, ip, udp, bth)
-		     : weft_icrc_v4(weft_crc32, ip, sizeof(struct iphdr), udp, bth);
-	crc = weft_crc32(crc, bth + sizeof(struct weft_bth), end - bth - sizeof(struct weft_bth));
-	memcpy((void *)end, &(__le32){ weft_icrc_finish(crc) }, WEFT_ICRC_LEN);
+	crc = weft_ip_icrc(skb_network_header(skb), weft_ip_len(av), av->v6, pkt->op->hdr_len);
+	icrc = weft_icrc_finish(weft_crc32(crc, payload, end - payload));
+	memcpy(end, &icrc, sizeof(icrc));
 }
 
-/* --- the two ways --- */
-
-/* Link of this host whose QP @qpn has the address; NULL: another host, or nobody here. */
-static struct weft_dev *weft_shortcut_peer(struct net *net, const struct weft_av *av, u32 qpn,
-					   int ifindex)
-{
-	struct weft_dev *dev;
-	struct weft_qp *qp;
-
-	if (qpn == 1) {
-		dev = weft_gid_find(net, &av->daddr, ifindex);
-		return dev && rcu_access_pointer(dev->gsi) ? dev : NULL;
-	}
-	qp = weft_qp_find(qpn);
-	return qp && weft_gid_owned(qp->dev, net, &av->daddr, ifindex) ? qp->dev : NULL;
-}
-
-/* The link to hand the packet to, or NULL: it goes through the stack, for somebody may watch. */
-static struct weft_dev *weft_shortcut_to(struct weft_qp *qp, struct net_device *ndev,
-					 const struct weft_av *av, u32 qpn)
+int weft_tx_send(struct weft_qp *qp, struct net_device *ndev, const struct weft_av *av,
+		 const struct weft_pkt *pkt, struct sk_buff *skb)
 {
 	struct net *net = dev_net(ndev);
-	struct net_device *peer;
-	struct weft_dev *to;
-
-	if (!READ_ONCE(qp->dev->cfg.shortcut) || qpn == WEFT_QPN_MULTICAST)
-		return NULL;
-	to = weft_shortcut_peer(net, av, qpn, ndev->ifindex);
-	if (!to)
-		return NULL;
-	peer = rcu_dereference(to->netdev);
-	if (!peer || !netif_running(peer) || !netif_running(ndev) || dev_nit_active(ndev) ||
-	    dev_nit_active(net->loopback_dev))
-		return NULL;
-	return to;
-}
-
-static void weft_tx_shortcut(struct weft_qp *qp, struct weft_dev *to, const struct weft_av *av,
-			     struct sk_buff *skb)
-{
-	struct weft_rx_cb *cb = WEFT_RX_CB(skb);
-	u32 ip_len = skb_network_header_len(skb);
-
-	cb->ip_offset = skb_network_header(skb) - skb->head;
-	cb->ip_len = ip_len;
-	cb->v6 = av->v6;
-	cb->icrc_offloaded = !READ_ONCE(qp->dev->cfg.icrc_always);
-	if (cb->icrc_offloaded)
-		weft_count(qp->dev, tx_icrc_offloaded);
-	else
-		weft_tx_icrc(av, skb);
-	weft_count(qp->dev, tx_shortcut_pkts);
-	__skb_pull(skb, ip_len + sizeof(struct udphdr));
-	weft_rx_enqueue_here(to, skb);
-}
-
-static int weft_tx_wire(struct weft_qp *qp, struct net_device *ndev, const struct weft_av *av,
-			struct sk_buff *skb)
-{
-	struct net *net = dev_net(ndev);
-	struct dst_entry *dst = weft_route_get(qp, ndev, av);
+	struct dst_entry *dst;
 	int err;
 
+	weft_pkt_build(skb_push(skb, pkt->op->hdr_len), pkt);
+	weft_count(qp->dev, sent_pkts);
+	weft_count_add(qp->dev, sent_bytes, skb->len);
+
+	weft_tx_push_ip(qp, av, skb);
+	weft_tx_own(qp->flow, skb);
+	dst = weft_route_get(qp, ndev, av);
 	if (!dst) {
 		weft_count(qp->dev, no_route);
 		kfree_skb(skb);
 		return -ENETUNREACH;
 	}
-	weft_tx_icrc(av, skb);
+	weft_tx_icrc(av, pkt, skb);
 	skb_dst_set(skb, dst);
 	skb->priority = rt_tos2priority(av->tclass);
 	err = av->v6 ? ip6_local_out(net, NULL, skb) : ip_local_out(net, NULL, skb);
@@ -362,58 +197,4 @@ static int weft_tx_wire(struct weft_qp *qp, struct net_device *ndev, const struc
 	if (err)
 		weft_count(qp->dev, send_err);
 	return err < 0 ? err : err ? -ENOBUFS : 0;
-}
-
-/*
- * The netdev that carries the GID the packet comes from: the link's own, or a VLAN of it. Under
- * RCU.
- */
-static struct net_device *weft_tx_netdev(struct weft_qp *qp, const struct weft_av *av)
-{
-	const struct ib_gid_attr *attr = rdma_get_gid_attr(&qp->dev->ib_dev, WEFT_PORT,
-							   av->sgid_index);
-	struct net_device *ndev;
-
-	if (IS_ERR(attr))
-		return NULL;
-	ndev = rcu_dereference(attr->ndev);
-	rdma_put_gid_attr(attr);
-	return ndev;
-}
-
-int weft_tx_send(struct weft_qp *qp, const struct weft_av *av, const struct weft_pkt *pkt,
-		 struct sk_buff *skb)
-{
-	struct net_device *ndev;
-	struct weft_dev *to;
-	void *hdr;
-	int err = 0;
-
-	hdr = skb_push(skb, pkt->op->hdr_len);
-	weft_pkt_build(hdr, pkt);
-	weft_count(qp->dev, sent_pkts);
-	weft_count_add(qp->dev, sent_bytes, skb->len);
-
-	rcu_read_lock();
-	ndev = weft_tx_netdev(qp, av);
-	if (!ndev) {
-		weft_count(qp->dev, no_route);
-		kfree_skb(skb);
-		err = -ENODEV;
-		goto unlock;
-	}
-	weft_tx_push_udp(qp, skb);
-	if (av->v6)
-		weft_tx_push_v6(av, skb);
-	else
-		weft_tx_push_v4(qp->flow, av, skb);
-	weft_tx_own(qp->flow, skb);
-	to = weft_shortcut_to(qp, ndev, av, pkt->qpn);
-	if (to)
-		weft_tx_shortcut(qp, to, av, skb);
-	else
-		err = weft_tx_wire(qp, ndev, av, skb);
-unlock:
-	rcu_read_unlock();
-	return err;
 }

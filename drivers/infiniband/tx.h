@@ -2,8 +2,8 @@
 /*
  * Transmit: from a decoded packet header and payload to an skb on its way.
  *
- * A flow is what skbs in flight hold on to: it counts them, so that a QP stops when too much of
- * it is queued below, and it outlives the QP, so that a qdisc may keep an skb as long as it
+ * A flow is what skbs and bursts in flight hold on to: it counts them, so that a QP stops when too
+ * much of it is queued below, and it outlives the QP, so that a qdisc may keep an skb as long as it
  * likes.
  */
 #ifndef WEFT_TX_H
@@ -20,13 +20,13 @@
 struct weft_qp;
 
 enum {
-	WEFT_TX_INFLIGHT_HIGH = 64, /* skbs of one QP in the stack: stop above */
+	WEFT_TX_INFLIGHT_HIGH = 64, /* packets of one QP in the stack or a queue: stop above */
 	WEFT_TX_INFLIGHT_LOW = 16,  /* and go on below */
 };
 
 struct weft_tx_flow {
-	refcount_t refs;            /* the QP and each skb in flight */
-	atomic_t inflight;
+	refcount_t refs;            /* the QP, and each skb and burst in flight */
+	atomic_t inflight;          /* packets */
 	atomic_t stopped;           /* the requester waits for inflight to sink */
 	struct weft_qp __rcu *qp;   /* NULL once the QP is being destroyed */
 	struct rcu_head rcu;
@@ -60,6 +60,16 @@ static inline bool weft_tx_full(struct weft_tx_flow *flow)
 	return false;
 }
 
+/* Count an skb or a burst as in flight, which then holds the flow; and no longer. BH off. */
+void weft_tx_flow_take(struct weft_tx_flow *flow, u32 packets);
+void weft_tx_flow_give(struct weft_tx_flow *flow, u32 packets);
+
+/* IPv4 identification of the first of @num packets. */
+static inline u16 weft_tx_flow_ids(struct weft_tx_flow *flow, u32 num)
+{
+	return atomic_fetch_add(num, &flow->ip_id) + 1;
+}
+
 /* Forget the cached route: address vector changed. */
 void weft_tx_flow_reset(struct weft_tx_flow *flow);
 
@@ -72,11 +82,12 @@ bool weft_tx_owns(const struct sk_buff *skb);
  */
 struct sk_buff *weft_tx_alloc(struct weft_qp *qp, const struct weft_pkt *pkt, void **payload);
 /*
- * Build headers, pad and ICRC, route and send. Consumes the skb in any case. 0, or the packet went
- * nowhere: -ENETUNREACH, -ENETDOWN … (RC: as if lost on the wire).
+ * Build headers, pad and ICRC, route and send through the stack from @ndev, which carries the
+ * source GID. Consumes the skb in any case. 0, or the packet went nowhere: -ENETUNREACH,
+ * -ENETDOWN … (RC: as if lost on the wire). Under RCU.
  */
-int weft_tx_send(struct weft_qp *qp, const struct weft_av *av, const struct weft_pkt *pkt,
-		 struct sk_buff *skb);
+int weft_tx_send(struct weft_qp *qp, struct net_device *ndev, const struct weft_av *av,
+		 const struct weft_pkt *pkt, struct sk_buff *skb);
 
 /* Wait until no skb refers to this module any more. At module exit. */
 void weft_tx_drain(void);

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: MIT
 """Two links of one namespace: with the shortcut, through the stack and lo, and under the eyes of a tap."""
 
+import subprocess
+
 import roce
 import vx
 from links import DEFAULTS, setting
-from suite import A_DEV, A_IP6, B_DEV, B_IP6, check, counters, equal, finish, moved, part
+from suite import A_DEV, A_IP6, B_DEV, B_IP6, check, counters, equal, finish, moved, part, wait_for
 
 
 def operations():
@@ -56,6 +58,62 @@ def modes():
     check("something was received", first[1]["rdma_recvs"] == 1)
     for words, image in images.items():
         equal(words, image, first)
+
+
+PIECES = [(1, 4999), (6001, 1), (10000, 30000), (50003, 20001), (80000, 777), (90001, 40000)]
+
+
+@part("messages of more packets and more pieces than a burst has")
+def pieces():
+    size = sum(length for _, length in PIECES)
+    for words in ("shortcut on icrc auto", "shortcut on icrc always", "shortcut off icrc auto"):
+        setting(words)
+        for mtu in (256, 1024, 4096):
+            a, b = vx.End(A_DEV, A_IP6, sge=8), vx.End(B_DEV, B_IP6, sge=8)
+            vx.connect(a, b, mtu=mtu, timeout=19)
+            a.fill(mtu)
+            wanted = "".join(a.peek(at, length) for at, length in PIECES)
+            packets = -(-size // mtu)
+            _, total = movement(lambda: (a.post("RDMA_WRITE", PIECES, 200001), equal("WRITE", a.one(), "SUCCESS")))
+            check(f"{words}: WRITE at MTU {mtu}", b.peek(200001, size) == wanted)
+            equal(f"{words}: packets of a WRITE at MTU {mtu}", total["sent_pkts"] - total["ack_sent"], packets)
+            b.recvs([(400001, size)])
+            a.post("SEND_WITH_IMM", PIECES, imm=7)
+            equal("SEND", (a.one(), b.one()), ("SUCCESS", "SUCCESS"))
+            check(f"{words}: SEND at MTU {mtu}", b.peek(400001, size) == wanted)
+            b.fill(mtu + 1)
+            _, total = movement(lambda: (a.post("RDMA_READ", PIECES, 100003), equal("READ", a.one(), "SUCCESS")))
+            check(f"{words}: READ at MTU {mtu}",
+                  "".join(a.peek(at, length) for at, length in PIECES) == b.peek(100003, size))
+            equal(f"{words}: packets of a READ at MTU {mtu}", total["sent_pkts"], packets + 1)
+            a.close()
+            b.close()
+    setting(DEFAULTS)
+
+
+@part("an address that goes takes its packets along, one that comes back gets them again")
+def address():
+    setting(DEFAULTS)
+    a, b = vx.End(A_DEV, "192.0.2.1"), vx.End(B_DEV, "192.0.2.2")
+    vx.connect(a, b, timeout=14, retry=1)
+    a.fill(4)
+    a.post("RDMA_WRITE", [(0, 3000)], 0)
+    equal("WRITE to an address of this host", a.one(), "SUCCESS")
+    subprocess.run(["ip", "addr", "del", "192.0.2.2/24", "dev", "wd1"], check=True)
+    wait_for("no GID of the address", lambda: vx.gid_index(B_DEV, "192.0.2.2") is None)
+    a.post("RDMA_WRITE", [(0, 3000)], 5000)
+    equal("WRITE to nobody", a.one(), "RETRY_EXC_ERR")
+    check("nothing was written", b.peek(5000, 3000) == 3000 * "00")
+    a.close()
+    b.close()
+    subprocess.run(["ip", "addr", "add", "192.0.2.2/24", "dev", "wd1"], check=True)
+    wait_for("the GID of the address", lambda: vx.gid_index(B_DEV, "192.0.2.2") is not None)
+    a, b = vx.End(A_DEV, "192.0.2.1"), vx.End(B_DEV, "192.0.2.2")
+    vx.connect(a, b, timeout=14)
+    a.post("RDMA_WRITE", [(0, 3000)], 0)
+    equal("WRITE to the address once more", a.one(), "SUCCESS")
+    a.close()
+    b.close()
 
 
 @part("a tap on lo sees every frame with a right ICRC; one on lo or on a link's netdev turns the shortcut off")

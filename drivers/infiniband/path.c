@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Path lookup: which netdev carries the source GID, is the destination on this host, which route
+ * leads there.
+ */
+#include <linux/ipv6.h>
+#include <linux/netdevice.h>
+#include <net/inet_ecn.h>
+#include <net/ip6_route.h>
+#include <net/ipv6.h>
+#include <net/route.h>
+#include <rdma/ib_cache.h>
+
+#include "gid.h"
+#include "path.h"
+#include "qp.h"
+
+static atomic_t weft_path_generation = ATOMIC_INIT(1);
+
+void weft_path_changed(void)
+{
+	/* Pairs with the acquire in weft_path_find(): the removal comes first. */
+	smp_mb__before_atomic();
+	/* 0 is nobody's. */
+	if (!atomic_inc_return(&weft_path_generation))
+		atomic_inc(&weft_path_generation);
+}
+
+static struct net_device *weft_path_netdev(struct weft_qp *qp, const struct weft_av *av)
+{
+	const struct ib_gid_attr *attr = rdma_get_gid_attr(&qp->dev->ib_dev, WEFT_PORT,
+							   av->sgid_index);
+	struct net_device *ndev;
+
+	if (IS_ERR(attr))
+		return NULL;
+	ndev = rcu_dereference(attr->ndev);
+	rdma_put_gid_attr(attr);
+	return ndev;
+}
+
+/* Link of this host whose QP @qpn has the address; NULL: another host, or nobody here. */
+static struct weft_dev *weft_path_peer(struct net *net, const struct weft_av *av, u32 qpn,
+				       int ifindex)
+{
+	struct weft_dev *dev;
+	struct weft_qp *qp;
+
+	if (qpn == WEFT_QPN_MULTICAST)
+		return NULL;
+	if (qpn == 1) {
+		dev = weft_gid_find(net, &av->daddr, ifindex);
+		return dev && rcu_access_pointer(dev->gsi) ? dev : NULL;
+	}
+	qp = weft_qp_find(qpn);
+	return qp && weft_gid_owned(qp->dev, net, &av->daddr, ifindex) ? qp->dev : NULL;
+}
+
+/* May packets go straight to the peer's link, or does somebody watch? */
+static bool weft_path_is_short(struct weft_qp *qp, struct net_device *ndev, struct weft_dev *to)
+{
+	struct net_device *peer = rcu_dereference(to->netdev);
+
+	return READ_ONCE(qp->dev->cfg.shortcut) && peer && netif_running(peer) &&
+	       netif_running(ndev) && !dev_nit_active(ndev) &&
+	       !dev_nit_active(dev_net(ndev)->loopback_dev);
+}
+
+int weft_path_find(struct weft_qp *qp, const struct weft_av *av, u32 qpn,
+		   struct weft_path_cache *cache, struct weft_path *path)
+{
+	struct weft_path_cache found;
+
+	/* Pairs with the barrier in weft_path_changed(). */
+	found.generation = atomic_read_acquire(&weft_path_generation);
+	if (cache && cache->generation == found.generation) {
+		found = *cache;
+	} else {
+		found.ndev = weft_path_netdev(qp, av);
+		if (!found.ndev)
+			return -ENODEV;
+		found.peer = weft_path_peer(dev_net(found.ndev), av, qpn, found.ndev->ifindex);
+		/* A link-local GID lives and dies with its address, of which nobody tells us. */
+		if (cache && !(ipv6_addr_type(&av->daddr) & IPV6_ADDR_LINKLOCAL))
+			*cache = found;
+	}
+	path->ndev = found.ndev;
+	path->to = found.peer && weft_path_is_short(qp, found.ndev, found.peer) ? found.peer : NULL;
+	return 0;
+}
+
+/* --- route --- */
+
+static struct dst_entry *weft_route_v4(struct net *net, const struct weft_av *av, int oif)
+{
+	struct flowi4 fl;
+	struct rtable *rt;
+
+	/* An address of the host itself is reached through lo, whichever netdev has it. */
+	if (inet_addr_type(net, av->daddr.s6_addr32[3]) == RTN_LOCAL)
+		oif = 0;
+	flowi4_init_output(&fl, oif, 0, av->tclass & ~INET_ECN_MASK, RT_SCOPE_UNIVERSE,
+			   IPPROTO_UDP, 0, av->daddr.s6_addr32[3], av->saddr.s6_addr32[3], 0, 0,
+			   GLOBAL_ROOT_UID);
+	rt = ip_route_output_key(net, &fl);
+	return IS_ERR(rt) ? NULL : &rt->dst;
+}
+
+static struct dst_entry *weft_route_v6(struct net *net, const struct weft_av *av, int oif)
+{
+	struct flowi6 fl = {
+		.flowi6_oif = oif,
+		.saddr = av->saddr,
+		.daddr = av->daddr,
+		.flowi6_proto = IPPROTO_UDP,
+	};
+	struct dst_entry *dst = ip6_route_output(net, NULL, &fl);
+
+	if (!dst->error)
+		return dst;
+	dst_release(dst);
+	return NULL;
+}
+
+static struct dst_entry *weft_route_lookup(struct net_device *ndev, const struct weft_av *av)
+{
+	struct net *net = dev_net(ndev);
+
+	return av->v6 ? weft_route_v6(net, av, ndev->ifindex)
+		      : weft_route_v4(net, av, ndev->ifindex);
+}
+
+static u32 weft_route_cookie(const struct weft_av *av, const struct dst_entry *dst)
+{
+	return av->v6 ? rt6_get_cookie(container_of(dst, struct rt6_info, dst)) : 0;
+}
+
+struct dst_entry *weft_route_get(struct weft_qp *qp, struct net_device *ndev,
+				 const struct weft_av *av)
+{
+	struct weft_tx_flow *flow = qp->flow;
+	struct dst_entry *dst;
+
+	if (av != &qp->av)
+		return weft_route_lookup(ndev, av);
+	spin_lock(&flow->route_lock);
+	dst = flow->dst;
+	if (dst && !dst_check(dst, flow->dst_cookie)) {
+		dst_release(dst);
+		dst = NULL;
+	}
+	if (!dst) {
+		dst = weft_route_lookup(ndev, av);
+		if (dst)
+			flow->dst_cookie = weft_route_cookie(av, dst);
+		flow->dst = dst;
+	}
+	if (dst)
+		dst_hold(dst);
+	spin_unlock(&flow->route_lock);
+	return dst;
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * From a request to its packets: header fields and payload, one packet for the stack, or as many as
+ * fit a burst when the peer is on this host.
+ */
+#include <linux/ktime.h>
+#include <weft/ack.h>
+
+#include "burst.h"
+#include "qp.h"
+
+/* Ask for an acknowledgment at least so often within a long message. */
+enum { WEFT_ACK_INTERVAL = 32 };
+
+static struct weft_segment weft_segment_at(const struct weft_qp *qp, const struct weft_swqe *wqe,
+					   u32 offset)
+{
+	return weft_req_segment(qp->transport, wqe->wr, wqe->length, offset, qp->mtu);
+}
+
+static bool weft_segment_solicits(const struct weft_swqe *wqe, const struct weft_segment *seg,
+				  const struct weft_opcode_info *op)
+{
+	return seg->last && (wqe->flags & IB_SEND_SOLICITED) && (op->flags & WEFT_OP_RECV_WQE);
+}
+
+static bool weft_segment_wants_ack(const struct weft_qp *qp, const struct weft_segment *seg,
+				   u32 psn)
+{
+	return qp->transport == WEFT_RC && weft_req_want_ack(seg, psn, WEFT_ACK_INTERVAL);
+}
+
+static void weft_segment_fill(struct weft_qp *qp, const struct weft_swqe *wqe,
+			      const struct weft_segment *seg, struct weft_pkt *pkt, u32 psn)
+{
+	memset(pkt, 0, sizeof(*pkt));
+	pkt->opcode = seg->opcode;
+	pkt->op = weft_opcode_info(seg->opcode);
+	pkt->payload_len = seg->payload_len;
+	pkt->psn = psn;
+	pkt->pkey = WEFT_PKEY_DEFAULT;
+	pkt->migreq = true;
+	pkt->solicited = weft_segment_solicits(wqe, seg, pkt->op);
+	pkt->ackreq = weft_segment_wants_ack(qp, seg, psn);
+	pkt->imm = wqe->imm;
+	if (pkt->op->flags & WEFT_OP_IETH)
+		pkt->rkey = wqe->inv_rkey;
+	else
+		pkt->rkey = wqe->rkey;
+	pkt->va = wqe->remote_addr + wqe->offset;
+	pkt->dmalen = wqe->length - wqe->offset;
+	pkt->swap_add = wqe->wr == WEFT_WR_COMPARE_SWAP ? wqe->swap : wqe->compare_add;
+	pkt->compare = wqe->compare_add;
+	if (qp->transport != WEFT_UD) {
+		pkt->qpn = qp->attr.dest_qp_num;
+		return;
+	}
+	pkt->qpn = wqe->ud.qpn;
+	/* A Q_Key with the high bit set asks for the QP's own (IBTA 10.2.5). */
+	pkt->qkey = wqe->ud.qkey & BIT(31) ? qp->attr.qkey : wqe->ud.qkey;
+	pkt->src_qpn = qp->type == IB_QPT_GSI ? 1 : qp->qpn;
+}
+
+/* 0, or -EFAULT: the request's keys or bounds do not let us have the bytes. */
+static int weft_segment_payload(struct weft_qp *qp, const struct weft_swqe *wqe, void *to, u32 len)
+{
+	if (!len)
+		return 0;
+	if (wqe->flags & IB_SEND_INLINE) {
+		memcpy(to, wqe->inline_data + wqe->offset, len);
+		return 0;
+	}
+	return weft_sge_to_buf(&qp->req.keys, wqe->sge, wqe->num_sge, wqe->offset, to, len);
+}
+
+/* --- through the stack: one packet --- */
+
+static int weft_segment_send_one(struct weft_qp *qp, const struct weft_swqe *wqe,
+				 struct net_device *ndev, const struct weft_av *av,
+				 const struct weft_pkt *pkt)
+{
+	struct sk_buff *skb;
+	void *payload;
+
+	skb = weft_tx_alloc(qp, pkt, &payload);
+	if (!skb)
+		return -ENOMEM;
+	if (weft_segment_payload(qp, wqe, payload, pkt->payload_len)) {
+		kfree_skb(skb);
+		return -EFAULT;
+	}
+	/* What does not get out is lost, as if on the wire. */
+	weft_tx_send(qp, ndev, av, pkt, skb);
+	return 1;
+}
+
+/* --- to this host: a burst --- */
+
+/* Packets from wqe->offset on that may go as one: none has headers that the first has not. */
+static u32 weft_segment_burst_max(const struct weft_qp *qp, const struct weft_swqe *wqe, u32 room)
+{
+	u32 left = DIV_ROUND_UP(wqe->length - wqe->offset, qp->mtu);
+	const struct weft_opcode_info *last;
+	u32 num = min3(left, room, (u32)WEFT_BURST_PACKETS);
+	struct weft_segment seg;
+
+	if (num < 2 || qp->transport != WEFT_RC || weft_wr_is_rd_atomic(wqe->wr) ||
+	    wqe->flags & IB_SEND_INLINE)
+		return 1;
+	seg = weft_segment_at(qp, wqe, wqe->offset + (num - 1) * qp->mtu);
+	last = weft_opcode_info(seg.opcode);
+	return last->flags & (WEFT_OP_IMM | WEFT_OP_IETH) ? num - 1 : num;
+}
+
+/* The burst has @num > 1 packets of @len bytes in all. */
+static void weft_segment_burst_rest(struct weft_qp *qp, const struct weft_swqe *wqe,
+				    struct weft_burst *burst, u32 num, u32 len)
+{
+	struct weft_segment seg;
+	u32 i;
+
+	burst->mtu = qp->mtu;
+	burst->ackreq = 0;
+	for (i = 1; i < num; i++) {
+		seg = weft_segment_at(qp, wqe, wqe->offset + i * qp->mtu);
+		if (weft_segment_wants_ack(qp, &seg, weft_psn_add(burst->pkt.psn, i)))
+			burst->ackreq |= BIT(i);
+		if (i == 1)
+			burst->middle_opcode = seg.opcode;
+	}
+	burst->middle = weft_opcode_info(burst->middle_opcode);
+	burst->last_opcode = seg.opcode;
+	burst->last = weft_opcode_info(seg.opcode);
+	burst->last_solicited = weft_segment_solicits(wqe, &seg, burst->last);
+	weft_burst_size(burst, num, len);
+}
+
+/*
+ * Name what can be named: small payload is cheaper to copy, and what is complete with its sending
+ * (UC, UD) must be. Returns the packets that have all of their payload.
+ */
+static u32 weft_segment_burst_name(struct weft_qp *qp, const struct weft_swqe *wqe,
+				   struct weft_burst *burst, u32 num)
+{
+	u32 want = min(wqe->length - wqe->offset, num * qp->mtu);
+	u32 got;
+
+	if (qp->transport != WEFT_RC || wqe->flags & IB_SEND_INLINE || want <= WEFT_BURST_INLINE)
+		return 0;
+	got = weft_burst_name_sge(burst, &qp->req.keys, wqe->sge, wqe->num_sge, wqe->offset, want);
+	return got == want ? num : got / qp->mtu;
+}
+
+static int weft_segment_send_burst(struct weft_qp *qp, const struct weft_swqe *wqe,
+				   struct weft_dev *to, const struct weft_av *av,
+				   const struct weft_pkt *pkt, u32 room)
+{
+	struct weft_burst *burst = weft_burst_alloc(qp, av, pkt);
+	u32 len = pkt->payload_len;
+	u32 num = 1;
+	void *data;
+	int err;
+
+	if (!burst)
+		return -ENOMEM;
+	if (len)
+		num = weft_segment_burst_name(qp, wqe, burst,
+					      weft_segment_burst_max(qp, wqe, room));
+	if (num > 1) {
+		len = min(wqe->length - wqe->offset, num * qp->mtu);
+		weft_segment_burst_rest(qp, wqe, burst, num, len);
+	} else if (num == 0) {
+		data = weft_burst_room(burst, len);
+		err = data ? weft_segment_payload(qp, wqe, data, len) : -ENOMEM;
+		if (err) {
+			weft_burst_free(burst);
+			return err;
+		}
+		num = 1;
+	}
+	if (num == 1)
+		weft_burst_size(burst, 1, len);
+	weft_burst_send(qp, to, burst);
+	return num;
+}
+
+int weft_segment_send(struct weft_qp *qp, const struct weft_swqe *wqe, u32 psn, u32 room)
+{
+	const struct weft_av *av = qp->transport == WEFT_UD ? &wqe->ud.av : &qp->av;
+	struct weft_path_cache *cache = qp->transport == WEFT_UD ? NULL : &qp->req.path;
+	struct weft_segment seg = weft_segment_at(qp, wqe, wqe->offset);
+	struct weft_path path;
+	struct weft_pkt pkt;
+
+	weft_segment_fill(qp, wqe, &seg, &pkt, psn);
+	if (weft_path_find(qp, av, pkt.qpn, cache, &path)) {
+		weft_count(qp->dev, no_route);
+		return 1;
+	}
+	if (path.to)
+		return weft_segment_send_burst(qp, wqe, path.to, av, &pkt, room);
+	return weft_segment_send_one(qp, wqe, path.ndev, av, &pkt);
+}
