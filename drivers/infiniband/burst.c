@@ -88,11 +88,8 @@ void weft_burst_free(struct weft_burst *burst)
 static void weft_burst_add_part(struct weft_burst *burst, struct weft_keys *keys,
 				struct weft_mr *mr, u64 addr, u32 len)
 {
-	if (!burst->num_parts) {
-		burst->from = keys->dev;
-		burst->pd = keys->pd;
+	if (!burst->num_parts)
 		burst->mr_generation = keys->generation;
-	}
 	burst->parts[burst->num_parts++] = (struct weft_burst_part){
 		.mr = mr,
 		.addr = addr,
@@ -156,12 +153,20 @@ void weft_burst_size(struct weft_burst *burst, u32 num, u32 len)
 	weft_tx_flow_take(burst->flow, num);
 }
 
-/* Regions that were named may have changed since; those that have are looked up by their key. */
+/*
+ * The sending QP keeps device and PD; with it they may be gone. Regions that were named may have
+ * changed since; they are looked up by their keys then.
+ */
 bool weft_burst_open_parts(struct weft_burst *burst)
 {
-	struct weft_keys keys = { .dev = burst->from, .pd = burst->pd };
+	const struct weft_qp *qp = rcu_dereference(burst->flow->qp);
 	struct weft_burst_part *part;
+	struct weft_keys keys = {};
 
+	if (!qp)
+		return false;
+	keys.dev = qp->dev;
+	keys.pd = qp->ibqp.pd;
 	weft_keys_refresh(&keys);
 	if (likely(keys.generation == burst->mr_generation))
 		return true;

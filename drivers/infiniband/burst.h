@@ -8,8 +8,9 @@
  * still in the sender's memory region, from where it is copied once, at its destination.
  *
  * Memory that is named and not copied is looked up again at the destination, under RCU: a region
- * that was deregistered meanwhile makes the packets lost, as a wire would. Only regions whose pages
- * the kernel has pinned for a user are named; whatever a kernel user's key reaches is copied.
+ * or a sending QP that has gone meanwhile makes the packets lost, as a wire would. Only regions
+ * whose pages the kernel has pinned for a user are named; whatever a kernel user's key reaches is
+ * copied.
  *
  * The ICRC is left out, unless the link's `icrc always` has it computed and checked packet by
  * packet, over the same bytes as on a wire.
@@ -57,8 +58,6 @@ struct weft_burst {
 	u16 ip_id;                  /* of the first */
 	bool has_icrc;
 	u8 num_parts;               /* 0: the payload is at data */
-	struct weft_dev *from;      /* whose keys the parts have */
-	const struct ib_pd *pd;     /* that the parts must belong to; only compared */
 	int access;                 /* that the parts must grant */
 	u32 mr_generation;
 	void *data;                 /* inline_data, or allocated */
