@@ -58,6 +58,7 @@ help:
 ##   make ci            what .ci/run does: check, debug kernel, 6.12, 7.3, static checks
 ##   make check-full    hours: the whole suite everywhere; writes Documentation/results.rst
 ##   make bench         instructions per message and byte, Weft beside rdma_rxe in one boot
+##   make bench-baseline  the same, as what the next ones are measured by
 ##   make mutate        break each file on purpose; shows which test notices. MUTATE="--host ID…"
 
 # ---- build ------------------------------------------------------------------------
@@ -121,14 +122,15 @@ mutate: setup
 
 # ---- use --------------------------------------------------------------------------
 
-.PHONY: demo shell bench
+.PHONY: demo shell bench bench-baseline
 # The VM's kernel, not this machine's; asked for after set-up, which the runner may need.
-demo shell bench: setup
+demo shell bench bench-baseline: setup
 	@kdir=$$(tools/weft-vm kernel kdir 6.1) && \
 		$(MAKE) --no-print-directory modules userspace KDIR="$$kdir"
 	@tools/$(or $(tool-$@),weft-vm shell)
 tool-demo = demo/run
 tool-bench = bench/icount
+tool-bench-baseline = bench/icount --write
 
 MODDIR = $(DESTDIR)/lib/modules/$(KREL)/updates
 MANIFEST = $(DESTDIR)$(PREFIX)/share/weft/manifest
