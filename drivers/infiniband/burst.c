@@ -88,8 +88,10 @@ void weft_burst_free(struct weft_burst *burst)
 static void weft_burst_add_part(struct weft_burst *burst, struct weft_keys *keys,
 				struct weft_mr *mr, u64 addr, u32 len)
 {
-	if (!burst->num_parts)
+	if (!burst->num_parts) {
 		burst->mr_generation = keys->generation;
+		burst->epoch = READ_ONCE(burst->flow->epoch);
+	}
 	burst->parts[burst->num_parts++] = (struct weft_burst_part){
 		.mr = mr,
 		.addr = addr,
@@ -154,8 +156,8 @@ void weft_burst_size(struct weft_burst *burst, u32 num, u32 len)
 }
 
 /*
- * The sending QP keeps device and PD; with it they may be gone. Regions that were named may have
- * changed since; they are looked up by their keys then.
+ * The sending QP keeps device and PD; with it they may be gone. The memory may be its user's again.
+ * Regions that were named may have changed since; they are looked up by their keys then.
  */
 bool weft_burst_open_parts(struct weft_burst *burst)
 {
@@ -163,7 +165,7 @@ bool weft_burst_open_parts(struct weft_burst *burst)
 	struct weft_burst_part *part;
 	struct weft_keys keys = {};
 
-	if (!qp)
+	if (!qp || burst->epoch != READ_ONCE(burst->flow->epoch))
 		return false;
 	keys.dev = qp->dev;
 	keys.pd = qp->ibqp.pd;

@@ -60,6 +60,7 @@ struct weft_burst {
 	u8 num_parts;               /* 0: the payload is at data */
 	int access;                 /* that the parts must grant */
 	u32 mr_generation;
+	u32 epoch;                  /* of the flow, when the parts were named */
 	void *data;                 /* inline_data, or allocated */
 	__le32 icrc[WEFT_BURST_PACKETS]; /* if has_icrc */
 	union {

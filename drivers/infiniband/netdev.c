@@ -20,6 +20,7 @@
 #include "link.h"
 #include "mcast.h"
 #include "parent.h"
+#include "path.h"
 #include "qp.h"
 
 static void weft_netdev_state(struct weft_dev *dev, struct net_device *netdev)
@@ -82,6 +83,9 @@ static int weft_netdev_event(struct notifier_block *nb, unsigned long event, voi
 	struct net_device *netdev = netdev_notifier_info_to_dev(arg);
 	struct weft_dev *dev = weft_link_of_netdev(netdev);
 
+	/* Any netdev may carry a GID; ib_core takes that away later, by a work. */
+	if (event == NETDEV_REGISTER || event == NETDEV_UNREGISTER)
+		weft_path_changed();
 	if (!dev)
 		return NOTIFY_DONE;
 	switch (event) {

@@ -66,6 +66,16 @@ static bool weft_path_is_short(struct weft_qp *qp, struct net_device *ndev, stru
 	       !dev_nit_active(dev_net(ndev)->loopback_dev);
 }
 
+/*
+ * Shall we be told when it changes? A link-local GID lives and dies with its address, of which
+ * nobody tells us; of a netdev that goes we have been told already.
+ */
+static bool weft_path_lasts(const struct weft_av *av, const struct net_device *ndev)
+{
+	return !(ipv6_addr_type(&av->daddr) & IPV6_ADDR_LINKLOCAL) &&
+	       READ_ONCE(ndev->reg_state) == NETREG_REGISTERED;
+}
+
 int weft_path_find(struct weft_qp *qp, const struct weft_av *av, u32 qpn,
 		   struct weft_path_cache *cache, struct weft_path *path)
 {
@@ -80,8 +90,7 @@ int weft_path_find(struct weft_qp *qp, const struct weft_av *av, u32 qpn,
 		if (!found.ndev)
 			return -ENODEV;
 		found.peer = weft_path_peer(dev_net(found.ndev), av, qpn, found.ndev->ifindex);
-		/* A link-local GID lives and dies with its address, of which nobody tells us. */
-		if (cache && !(ipv6_addr_type(&av->daddr) & IPV6_ADDR_LINKLOCAL))
+		if (cache && weft_path_lasts(av, found.ndev))
 			*cache = found;
 	}
 	path->ndev = found.ndev;

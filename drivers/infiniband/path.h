@@ -3,8 +3,8 @@
  * Where the packets of an address vector go: a netdev and the stack, or a link of the same host.
  *
  * A connected QP's sides keep what they found and look again only when the world has changed:
- * whoever takes a GID, a QP, a link or its netdev away calls weft_path_changed() behind the removal
- * and before the grace period that ends the object's life. What a reader finds unchanged is
+ * whoever adds a GID, a QP or a netdev, or takes one away, calls weft_path_changed(), behind the
+ * removal and before the grace period that ends the object's life. What a reader finds unchanged is
  * therefore alive until the end of its RCU read-side section.
  */
 #ifndef WEFT_PATH_H

@@ -97,6 +97,7 @@ static void weft_flush_send(struct weft_qp *qp)
 	spin_lock_bh(&req->lock);
 	if (qp->state != IB_QPS_ERR)
 		goto unlock;
+	weft_tx_flow_give_up(qp->flow);
 	while (weft_sq_next(qp))
 		req->cur++;
 	for (i = req->tail; i != req->cur; i++) {

@@ -202,10 +202,13 @@ static void weft_ack_timer_start(struct weft_qp *qp, u32 psn)
 		hrtimer_start(&req->ack_timer, ns_to_ktime(timeout), HRTIMER_MODE_REL_SOFT);
 }
 
-/* PSNs that SENDs and WRITEs may still send before the oldest must be acknowledged. */
+/*
+ * PSNs that SENDs and WRITEs may still send before the oldest must be acknowledged. A resend may
+ * begin before una, if the acknowledgment came while it was held up.
+ */
 static u32 weft_req_window(const struct weft_qp *qp, u32 psn)
 {
-	u32 out = weft_psn_diff(psn, qp->req.una);
+	s32 out = weft_psn_diff(psn, qp->req.una);
 
 	return out < WEFT_WINDOW ? WEFT_WINDOW - out : 0;
 }

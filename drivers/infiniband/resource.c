@@ -208,7 +208,8 @@ static u32 weft_res_send_read_burst(struct weft_qp *qp, struct weft_res *res, st
 
 	if (!burst)
 		return 0;
-	if (len > WEFT_BURST_INLINE &&
+	/* Others may write what is read: an ICRC needs bytes that stay. */
+	if (len > WEFT_BURST_INLINE && !READ_ONCE(qp->dev->cfg.icrc_always) &&
 	    weft_burst_name_mr(burst, &qp->resp.keys, mr, res->va, len)) {
 		burst->mtu = qp->mtu;
 		burst->ackreq = 0;

@@ -399,6 +399,7 @@ void weft_sq_reset(struct weft_qp *qp)
 {
 	struct weft_sq *sq = &qp->sq;
 
+	weft_tx_flow_give_up(qp->flow);
 	qp->req.tail = sq->producer;
 	qp->req.cur = sq->producer;
 	if (!sq->ring)

@@ -28,6 +28,7 @@ struct weft_tx_flow {
 	refcount_t refs;            /* the QP, and each skb and burst in flight */
 	atomic_t inflight;          /* packets */
 	atomic_t stopped;           /* the requester waits for inflight to sink */
+	u32 epoch;                  /* another one when what is posted is given up; req.lock */
 	struct weft_qp __rcu *qp;   /* NULL once the QP is being destroyed */
 	struct rcu_head rcu;
 
@@ -63,6 +64,15 @@ static inline bool weft_tx_full(struct weft_tx_flow *flow)
 /* Count an skb or a burst as in flight, which then holds the flow; and no longer. BH off. */
 void weft_tx_flow_take(struct weft_tx_flow *flow, u32 packets);
 void weft_tx_flow_give(struct weft_tx_flow *flow, u32 packets);
+
+/*
+ * The user gets the memory of what is posted back, by a flush or a reset: bursts in flight name it
+ * no more. req.lock.
+ */
+static inline void weft_tx_flow_give_up(struct weft_tx_flow *flow)
+{
+	WRITE_ONCE(flow->epoch, flow->epoch + 1);
+}
 
 /* IPv4 identification of the first of @num packets. */
 static inline u16 weft_tx_flow_ids(struct weft_tx_flow *flow, u32 num)

@@ -216,6 +216,20 @@ def acks():
     close(a, b)
 
 
+@part("a path slower than the timeout: sent again meanwhile, placed once")
+def slow_path():
+    a, b = ends(timeout=14)
+    a.fill(31)
+    # The answer comes when what was sent again waits below, and the next timeout has begun it once more.
+    with Netem("delay 100ms", "a"), Netem("delay 50ms", "b"):
+        before = counters(A_DEV)
+        a.post("RDMA_WRITE", [(0, 1 << 20)], 0)
+        equal("WRITE", a.one(60), "SUCCESS")
+        check("timeouts", moved(before, counters(A_DEV)).get("local_ack_timeout_err", 0) > 0)
+    equal("bytes", b.sha(0, 1 << 20), a.sha(0, 1 << 20))
+    close(a, b)
+
+
 @part("receiver not ready: the SEND waits, and arrives when there is a receive")
 def rnr():
     a, b = ends(min_rnr=14)
