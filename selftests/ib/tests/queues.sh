@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The settings of `weft link set` by their effect: receive queues, moderation, ICRC, shortcut; taps.
 # lists: check full
-# limit: 90
+# limit: 180
 . "$SUITE/lib.sh"
 
 [ "$LINK_TYPE" = weft ] || skip "the settings are Weft's"
