@@ -47,7 +47,7 @@ tests_of() { # LIST|TEST
 [ "$(id -u)" = 0 ] || { echo "run.sh: needs root, in a VM (tools/weft-vm run)" >&2; exit 2; }
 list=()
 for word in "$@"; do
-	case $word in check | quick | smoke | full) LEVEL=$word ;; esac
+	case $word in check | quick | full) LEVEL=$word ;; esac
 	more=$(tests_of "$word") || exit 2
 	# shellcheck disable=SC2206 # test names have no spaces
 	list+=($more)

@@ -86,6 +86,7 @@ run_level() {
 		first_size=64
 		matrix 20 "256 512 2048" "64 4096 65536"
 		;;
+	*) fail "no matrix for level '$LEVEL'" ;;
 	esac
 }
 
