@@ -465,7 +465,8 @@ cm_listens() { # END PORT
 	return 1
 }
 
-# Server on b, client on a, both must end with 0. Outputs in $TMP/server and $TMP/client.
+# Server on b, client on a, both must end with 0, within $PATIENCE seconds (30). Outputs in $TMP/server and
+# $TMP/client.
 serve() { # READY-COMMAND... -- SERVER... -- CLIENT...
 	local ready=() server=() pid rc=0
 	while [ "$1" != -- ]; do
@@ -488,7 +489,7 @@ serve() { # READY-COMMAND... -- SERVER... -- CLIENT...
 		wait "$pid"
 		return 1
 	fi
-	on a timeout $((30 * SLOW)) "$@" >"$TMP/client" 2>&1 </dev/null || rc=$?
+	on a timeout $((${PATIENCE:-30} * SLOW)) "$@" >"$TMP/client" 2>&1 </dev/null || rc=$?
 	if [ $rc != 0 ]; then
 		echo "client: exit code $rc: $*"
 		cat "$TMP/client"

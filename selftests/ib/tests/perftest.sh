@@ -15,6 +15,8 @@ run_case() { # TOOL CONN MTU SIZE COUNT
 	esac
 	LEAST=0
 	[ "$4" = all ] || LEAST=$((sizes * $5))
+	# A sweep ends with 8 MiB messages.
+	[ "$4" != all ] || local PATIENCE=300
 	serve_balanced listens b 18515 -- "$1" -d "$B_DEV" -x "$IB" "${options[@]}" -- \
 		"$1" -d "$A_DEV" -x "$IA" "${options[@]}" "$B_IP4" || return 1
 	check_figures "$2" "$3" "$sizes"
