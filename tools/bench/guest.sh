@@ -11,7 +11,7 @@ export SUITE TMP SLOW=4
 # name, unit, column of perftest's result line, command
 benchmarks='write_64k|MB/s|4|ib_write_bw -s 65536 -n 200
 read_64k|MB/s|4|ib_read_bw -s 65536 -n 200
-send_64k|MB/s|4|ib_send_bw -s 65536 -n 200
+send_64k|MB/s|4|ib_send_bw -e -s 65536 -n 200
 write_64|msg/s|5|ib_write_bw -s 64 -n 2000
 send_lat_64_events|us|5|ib_send_lat -e -s 64 -n 500'
 
