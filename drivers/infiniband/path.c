@@ -11,6 +11,7 @@
 #include <net/route.h>
 #include <rdma/ib_cache.h>
 
+#include "cable.h"
 #include "gid.h"
 #include "path.h"
 #include "qp.h"
@@ -56,13 +57,43 @@ static struct weft_dev *weft_path_peer(struct net *net, const struct weft_av *av
 	return qp && weft_gid_owned(qp->dev, net, &av->daddr, ifindex) ? qp->dev : NULL;
 }
 
-/* May packets go straight to the peer's link, or does somebody watch? */
-static bool weft_path_is_short(struct weft_qp *qp, struct net_device *ndev, struct weft_dev *to)
+/* Link at the other end of a veth pair, whose QP @qpn has the address; NULL: there is none. */
+static struct weft_dev *weft_path_far_peer(struct net_device *far, const struct weft_av *av,
+					   u32 qpn)
 {
-	struct net_device *peer = rcu_dereference(to->netdev);
+	struct weft_dev *dev = weft_path_peer(dev_net(far), av, qpn, far->ifindex);
 
-	return READ_ONCE(qp->dev->cfg.shortcut) && peer && netif_running(peer) &&
-	       netif_running(ndev) && !dev_nit_active(ndev) &&
+	return dev && rcu_access_pointer(dev->netdev) == far ? dev : NULL;
+}
+
+/* Does the route lead to the other end, and to nobody behind it? */
+static bool weft_path_is_direct(struct weft_qp *qp, struct net_device *ndev,
+				const struct weft_av *av)
+{
+	struct dst_entry *dst = weft_route_get(qp, ndev, av);
+	bool direct;
+
+	if (!dst)
+		return false;
+	direct = dst->dev == ndev && !dst_xfrm(dst) &&
+		 !(av->v6 ? container_of(dst, struct rt6_info, dst)->rt6i_flags & RTF_GATEWAY
+			  : container_of(dst, struct rtable, dst)->rt_uses_gateway);
+	dst_release(dst);
+	return direct;
+}
+
+/* May packets go straight to the peer's link, or does somebody watch? */
+static bool weft_path_is_short(struct weft_qp *qp, const struct weft_av *av,
+			       const struct weft_path_cache *found)
+{
+	struct net_device *ndev = found->ndev, *peer;
+
+	if (!READ_ONCE(qp->dev->cfg.shortcut))
+		return false;
+	if (found->far)
+		return weft_cable_is_quiet(ndev, found->far) && weft_path_is_direct(qp, ndev, av);
+	peer = rcu_dereference(found->peer->netdev);
+	return peer && netif_running(peer) && netif_running(ndev) && !dev_nit_active(ndev) &&
 	       !dev_nit_active(dev_net(ndev)->loopback_dev);
 }
 
@@ -70,10 +101,11 @@ static bool weft_path_is_short(struct weft_qp *qp, struct net_device *ndev, stru
  * Shall we be told when it changes? A link-local GID lives and dies with its address, of which
  * nobody tells us; of a netdev that goes we have been told already.
  */
-static bool weft_path_lasts(const struct weft_av *av, const struct net_device *ndev)
+static bool weft_path_lasts(const struct weft_av *av, const struct weft_path_cache *found)
 {
 	return !(ipv6_addr_type(&av->daddr) & IPV6_ADDR_LINKLOCAL) &&
-	       READ_ONCE(ndev->reg_state) == NETREG_REGISTERED;
+	       READ_ONCE(found->ndev->reg_state) == NETREG_REGISTERED &&
+	       (!found->far || READ_ONCE(found->far->reg_state) == NETREG_REGISTERED);
 }
 
 int weft_path_find(struct weft_qp *qp, const struct weft_av *av, u32 qpn,
@@ -90,11 +122,14 @@ int weft_path_find(struct weft_qp *qp, const struct weft_av *av, u32 qpn,
 		if (!found.ndev)
 			return -ENODEV;
 		found.peer = weft_path_peer(dev_net(found.ndev), av, qpn, found.ndev->ifindex);
-		if (cache && weft_path_lasts(av, found.ndev))
+		found.far = found.peer ? NULL : weft_cable_far(found.ndev);
+		if (found.far)
+			found.peer = weft_path_far_peer(found.far, av, qpn);
+		if (cache && weft_path_lasts(av, &found))
 			*cache = found;
 	}
 	path->ndev = found.ndev;
-	path->to = found.peer && weft_path_is_short(qp, found.ndev, found.peer) ? found.peer : NULL;
+	path->to = found.peer && weft_path_is_short(qp, av, &found) ? found.peer : NULL;
 	return 0;
 }
 

@@ -27,6 +27,7 @@ struct weft_path_cache {
 	unsigned int generation; /* 0: nothing */
 	struct net_device *ndev;
 	struct weft_dev *peer;   /* link of the same host that has the destination, or NULL */
+	struct net_device *far;  /* the peer's netdev if a cable leads there, else NULL */
 };
 
 /*

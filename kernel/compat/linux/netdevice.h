@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Dummy netdevs that carry only NAPI contexts, and tap detection under RCU, for older kernels. */
+/*
+ * Dummy netdevs that carry only NAPI contexts, and tap detection under RCU, for older kernels; and
+ * whether a netdev has tc programs, whose place has changed.
+ */
 #ifndef WEFT_COMPAT_LINUX_NETDEVICE_H
 #define WEFT_COMPAT_LINUX_NETDEVICE_H
 
@@ -34,5 +37,27 @@ static inline void weft_compat_free_netdev(struct net_device *dev)
 #ifndef WEFT_HAVE_DEV_NIT_ACTIVE_RCU
 #define dev_nit_active_rcu(dev) dev_nit_active(dev)
 #endif
+
+static inline bool netdev_has_tc_egress(const struct net_device *dev)
+{
+#if defined(WEFT_HAVE_NET_DEVICE_TCX)
+	return rcu_access_pointer(dev->tcx_egress);
+#elif defined(WEFT_HAVE_NET_DEVICE_MINIQ)
+	return rcu_access_pointer(dev->miniq_egress);
+#else
+	return false;
+#endif
+}
+
+static inline bool netdev_has_tc_ingress(const struct net_device *dev)
+{
+#if defined(WEFT_HAVE_NET_DEVICE_TCX)
+	return rcu_access_pointer(dev->tcx_ingress);
+#elif defined(WEFT_HAVE_NET_DEVICE_MINIQ)
+	return rcu_access_pointer(dev->miniq_ingress);
+#else
+	return false;
+#endif
+}
 
 #endif /* WEFT_COMPAT_LINUX_NETDEVICE_H */
