@@ -199,6 +199,22 @@ static bool weft_packet_trim(struct sk_buff *skb, const struct weft_flow *flow)
 	return true;
 }
 
+/* The lengths of a packet that stood for a batch; skb->data is at the IP header. */
+static void weft_flow_set_length(const struct weft_flow *flow, struct sk_buff *skb)
+{
+	struct udphdr *udp = (struct udphdr *)(skb->data + flow->ip_len);
+	struct iphdr *ip = (struct iphdr *)skb->data;
+
+	udp->len = htons(skb->len - flow->ip_len);
+	if (flow->v6) {
+		((struct ipv6hdr *)ip)->payload_len = udp->len;
+		return;
+	}
+	ip->tot_len = htons(skb->len);
+	ip->check = 0;
+	ip->check = ip_fast_csum(ip, ip->ihl);
+}
+
 static void weft_packet_deliver(struct weft_dev *dev, struct sk_buff *skb,
 				const struct weft_flow *flow, bool steered)
 {
@@ -233,12 +249,56 @@ drop:
 	kfree_skb(skb);
 }
 
+/*
+ * A list of packets that have all their headers, but for the first one's lengths: those are the
+ * batch's. @batch is ours alone, its list may be a tap's too.
+ */
+static void weft_list_deliver(struct weft_dev *dev, struct sk_buff *batch,
+			      const struct weft_flow *flow, bool steered)
+{
+	struct sk_buff *list = skb_shinfo(batch)->frag_list, *skb, *next;
+	struct sk_buff *rest = NULL, **end = &rest;
+	u32 len = batch->len;
+
+	skb_shinfo(batch)->frag_list = NULL;
+	skb_gso_reset(batch);
+	skb_list_walk_safe(list, skb, next) {
+		len -= skb->len;
+		batch->truesize -= skb->truesize;
+		skb = skb_share_check(skb, GFP_ATOMIC);
+		if (!skb) {
+			weft_count(dev, rx_drop_nomem);
+			continue;
+		}
+		skb_mark_not_on_list(skb);
+		__skb_push(skb, -skb_network_offset(skb));
+		*end = skb;
+		end = &skb->next;
+	}
+	batch->data_len -= batch->len - len;
+	batch->len = len;
+	weft_flow_set_length(flow, batch);
+	weft_packet_deliver(dev, batch, flow, steered);
+	skb_list_walk_safe(rest, skb, next) {
+		skb_mark_not_on_list(skb);
+		weft_packet_deliver(dev, skb, flow, steered);
+	}
+}
+
 /* A batch that GRO or the sender made: each packet has IP ID and ICRC of its own. */
 static void weft_batch_deliver(struct weft_dev *dev, struct sk_buff *batch,
 			       const struct weft_flow *flow, bool steered)
 {
 	struct sk_buff *segs = NULL, *skb, *next;
 
+	if (skb_shinfo(batch)->gso_type & SKB_GSO_FRAGLIST) {
+		if (!skb_unclone(batch, GFP_ATOMIC) &&
+		    pskb_may_pull(batch, flow->ip_len + sizeof(struct udphdr)))
+			return weft_list_deliver(dev, batch, flow, steered);
+		weft_count(dev, rx_drop_nomem);
+		kfree_skb(batch);
+		return;
+	}
 	/*
 	 * A merged batch has its checksum verified or still to be filled in; segmentation relies on
 	 * it.
@@ -264,13 +324,14 @@ static void weft_packet_take(struct weft_dev *dev, struct sk_buff *skb,
 	bool steered = skb->dev->real_num_rx_queues > 1 && skb_rx_queue_recorded(skb);
 
 	skb = skb_share_check(skb, GFP_ATOMIC); /* taps hold it too */
-	if (!skb || skb_orphan_frags_rx(skb, GFP_ATOMIC)) {
+	if (!skb || skb_orphan_frags_rx(skb, GFP_ATOMIC) || !skb_frags_readable(skb)) {
 		weft_count(dev, rx_drop_nomem);
 		kfree_skb(skb);
 		return;
 	}
 	if (skb_is_gso(skb)) {
-		skb_orphan(skb);
+		if (!weft_tx_owns(skb))
+			skb_orphan(skb);
 		weft_batch_deliver(dev, skb, flow, steered);
 	} else {
 		weft_packet_deliver(dev, skb, flow, steered);

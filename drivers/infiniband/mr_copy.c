@@ -112,7 +112,7 @@ static void weft_source_copy(const struct weft_source *src, u32 offset, void *to
 	if (src->burst)
 		weft_burst_read(src->burst, src->offset + offset, to, len);
 	else
-		memcpy(to, src->skb->data + src->offset + offset, len);
+		skb_copy_bits(src->skb, src->offset + offset, to, len);
 }
 
 void weft_source_read(const struct weft_source *src, void *to, u32 len)

@@ -16,7 +16,7 @@
 #include <weft/opcode.h>
 
 #include "burst.h"
-#include "crc.h"
+#include "frags.h"
 #include "ip.h"
 #include "mcast.h"
 #include "qp.h"
@@ -40,15 +40,18 @@ static void weft_count_parse_drop(struct weft_dev *dev, enum weft_drop drop)
 	}
 }
 
-static bool weft_icrc_ok(const struct sk_buff *skb)
+/* @hdr_len: bytes of BTH and extended headers, linear. */
+static bool weft_icrc_ok(const struct sk_buff *skb, u32 hdr_len)
 {
 	const struct weft_rx_cb *cb = WEFT_RX_CB(skb);
-	const u8 *end = skb->data + skb->len - WEFT_ICRC_LEN;
-	__le32 icrc;
+	u32 end = skb->len - WEFT_ICRC_LEN;
+	__le32 icrc, got;
+	u32 crc;
 
-	icrc = weft_icrc_finish(weft_ip_icrc(skb->head + cb->ip_offset, cb->ip_len, cb->v6,
-					     end - skb->data));
-	return !memcmp(&icrc, end, sizeof(icrc));
+	crc = weft_ip_icrc(skb->head + cb->ip_offset, cb->ip_len, cb->v6, hdr_len);
+	icrc = weft_icrc_finish(weft_skb_crc(skb, hdr_len, end - hdr_len, crc));
+	skb_copy_bits(skb, end, &got, sizeof(got));
+	return icrc == got;
 }
 
 unsigned int weft_source_ip_header(const struct weft_source *src, void *to)
@@ -194,7 +197,7 @@ static bool weft_receive_cnp(struct weft_dev *dev, const struct sk_buff *skb)
 	if (skb->len != sizeof(struct weft_bth) + 16 + WEFT_ICRC_LEN ||
 	    skb->data[0] != WEFT_OPCODE_CNP)
 		return false;
-	if (weft_icrc_ok(skb))
+	if (weft_icrc_ok(skb, sizeof(struct weft_bth)))
 		weft_count(dev, rx_cnp);
 	else
 		weft_count(dev, rx_drop_icrc);
@@ -208,10 +211,6 @@ void weft_receive(struct weft_dev *dev, struct sk_buff *skb)
 
 	weft_count(dev, rcvd_pkts);
 	weft_count_add(dev, rcvd_bytes, skb->len);
-	if (skb_linearize(skb)) {
-		weft_count(dev, rx_drop_nomem);
-		goto free;
-	}
 	if (weft_receive_cnp(dev, skb))
 		goto free;
 	drop = weft_pkt_parse(&pkt, skb->data, skb->len);
@@ -219,7 +218,7 @@ void weft_receive(struct weft_dev *dev, struct sk_buff *skb)
 		weft_count_parse_drop(dev, drop);
 		goto free;
 	}
-	if (!weft_icrc_ok(skb)) {
+	if (!weft_icrc_ok(skb, pkt.hdr_len)) {
 		weft_count(dev, rx_drop_icrc);
 		goto free;
 	}

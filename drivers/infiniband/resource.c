@@ -27,6 +27,7 @@ static void weft_answer_init(struct weft_qp *qp, struct weft_pkt *pkt, u8 operat
 /* An answer without payload. Lost if there is no memory or no way: the peer asks again. */
 static void weft_answer_send(struct weft_qp *qp, const struct weft_pkt *pkt)
 {
+	struct weft_tx_batch batch;
 	struct weft_burst *burst;
 	struct weft_path path;
 	struct sk_buff *skb;
@@ -41,9 +42,13 @@ static void weft_answer_send(struct weft_qp *qp, const struct weft_pkt *pkt)
 		weft_burst_size(burst, 1, 0);
 		weft_burst_send(qp, path.to, burst);
 	} else {
-		skb = weft_tx_alloc(qp, pkt, &payload);
-		if (skb)
-			weft_tx_send(qp, path.ndev, &qp->av, pkt, skb);
+		skb = weft_tx_alloc(pkt, &payload);
+		if (!skb)
+			return;
+		weft_tx_begin(&batch, qp, path.ndev, &qp->av);
+		weft_tx_plan(&batch, qp, 0, 1);
+		weft_tx_add(&batch, qp, pkt, skb);
+		weft_tx_send(&batch, qp);
 	}
 }
 
@@ -234,21 +239,42 @@ static u32 weft_res_send_read_burst(struct weft_qp *qp, struct weft_res *res, st
 	return num;
 }
 
-/* Through the stack: one response. Returns 1; 0: no memory. */
-static u32 weft_res_send_read_one(struct weft_qp *qp, struct weft_res *res,
-				  struct net_device *ndev, const struct weft_pkt *pkt,
-				  struct weft_mr *mr)
+/*
+ * Through the stack: as many responses as fit a batch. Others may write what is read, so it is
+ * copied. Returns how many; 0: no memory. @pkt: the first; becomes the last.
+ */
+static u32 weft_res_send_read_batch(struct weft_qp *qp, struct weft_res *res,
+				    struct net_device *ndev, struct weft_pkt *pkt,
+				    struct weft_mr *mr, u32 len)
 {
+	struct weft_tx_batch batch;
 	struct sk_buff *skb;
 	void *payload;
+	u32 i, num;
+	u64 va = res->va;
+	bool last;
 
-	skb = weft_tx_alloc(qp, pkt, &payload);
-	if (!skb)
-		return 0;
-	if (pkt->payload_len)
-		weft_mr_to_buf(mr, res->va, payload, pkt->payload_len);
-	weft_tx_send(qp, ndev, &qp->av, pkt, skb);
-	return 1;
+	weft_tx_begin(&batch, qp, ndev, &qp->av);
+	num = weft_tx_plan(&batch, qp, qp->mtu, DIV_ROUND_UP(len, qp->mtu));
+	for (i = 0; i < num; i++) {
+		if (i) {
+			va += pkt->payload_len;
+			len -= pkt->payload_len;
+			last = va + len == res->va + res->resid && len <= qp->mtu;
+			pkt->opcode = WEFT_RC | weft_read_operation(res, false, last);
+			pkt->op = weft_opcode_info(pkt->opcode);
+			pkt->psn = weft_psn_add(pkt->psn, 1);
+			pkt->payload_len = min(len, qp->mtu);
+		}
+		skb = weft_tx_alloc(pkt, &payload);
+		if (!skb)
+			break;
+		if (pkt->payload_len)
+			weft_mr_to_buf(mr, va, payload, pkt->payload_len);
+		weft_tx_add(&batch, qp, pkt, skb);
+	}
+	weft_tx_send(&batch, qp);
+	return i;
 }
 
 /* The region went away under way. */
@@ -287,7 +313,7 @@ static bool weft_res_send_read(struct weft_qp *qp, struct weft_res *res)
 	} else if (path.to) {
 		num = weft_res_send_read_burst(qp, res, path.to, &pkt, mr, room);
 	} else {
-		num = weft_res_send_read_one(qp, res, path.ndev, &pkt, mr);
+		num = weft_res_send_read_batch(qp, res, path.ndev, &pkt, mr, room);
 	}
 	if (!num)
 		return false;

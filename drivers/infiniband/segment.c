@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * From a request to its packets: header fields and payload, one packet for the stack, or as many as
- * fit a burst when the peer is on this host.
+ * From a request to its packets: header fields and payload, as many as fit a batch for the stack,
+ * or a burst when the peer is on this host.
  */
-#include <linux/ktime.h>
-#include <weft/ack.h>
-
 #include "burst.h"
 #include "qp.h"
 
@@ -31,7 +28,8 @@ static bool weft_segment_wants_ack(const struct weft_qp *qp, const struct weft_s
 }
 
 static void weft_segment_fill(struct weft_qp *qp, const struct weft_swqe *wqe,
-			      const struct weft_segment *seg, struct weft_pkt *pkt, u32 psn)
+			      const struct weft_segment *seg, u32 offset, struct weft_pkt *pkt,
+			      u32 psn)
 {
 	memset(pkt, 0, sizeof(*pkt));
 	pkt->opcode = seg->opcode;
@@ -47,8 +45,8 @@ static void weft_segment_fill(struct weft_qp *qp, const struct weft_swqe *wqe,
 		pkt->rkey = wqe->inv_rkey;
 	else
 		pkt->rkey = wqe->rkey;
-	pkt->va = wqe->remote_addr + wqe->offset;
-	pkt->dmalen = wqe->length - wqe->offset;
+	pkt->va = wqe->remote_addr + offset;
+	pkt->dmalen = wqe->length - offset;
 	pkt->swap_add = wqe->wr == WEFT_WR_COMPARE_SWAP ? wqe->swap : wqe->compare_add;
 	pkt->compare = wqe->compare_add;
 	if (qp->transport != WEFT_UD) {
@@ -62,36 +60,85 @@ static void weft_segment_fill(struct weft_qp *qp, const struct weft_swqe *wqe,
 }
 
 /* 0, or -EFAULT: the request's keys or bounds do not let us have the bytes. */
-static int weft_segment_payload(struct weft_qp *qp, const struct weft_swqe *wqe, void *to, u32 len)
+static int weft_segment_payload(struct weft_qp *qp, const struct weft_swqe *wqe, u32 offset,
+				void *to, u32 len)
 {
 	if (!len)
 		return 0;
 	if (wqe->flags & IB_SEND_INLINE) {
-		memcpy(to, wqe->inline_data + wqe->offset, len);
+		memcpy(to, wqe->inline_data + offset, len);
 		return 0;
 	}
-	return weft_sge_to_buf(&qp->req.keys, wqe->sge, wqe->num_sge, wqe->offset, to, len);
+	return weft_sge_to_buf(&qp->req.keys, wqe->sge, wqe->num_sge, offset, to, len);
 }
 
-/* --- through the stack: one packet --- */
-
-static int weft_segment_send_one(struct weft_qp *qp, const struct weft_swqe *wqe,
-				 struct net_device *ndev, const struct weft_av *av,
-				 const struct weft_pkt *pkt)
+/* Packets from wqe->offset on that may follow each other without a new request of the QP. */
+static u32 weft_segment_run(const struct weft_qp *qp, const struct weft_swqe *wqe, u32 room)
 {
-	struct sk_buff *skb;
-	void *payload;
+	if (qp->transport != WEFT_RC || weft_wr_is_rd_atomic(wqe->wr))
+		return 1;
+	return min_t(u32, DIV_ROUND_UP(wqe->length - wqe->offset, qp->mtu), room);
+}
 
-	skb = weft_tx_alloc(qp, pkt, &payload);
+/* --- through the stack: a batch --- */
+
+/*
+ * What is complete with its sending (UC, UD) must be copied: its user may have the memory back
+ * while the packet waits in a queue.
+ */
+static struct sk_buff *weft_segment_skb(struct weft_qp *qp, const struct weft_swqe *wqe,
+					u32 offset, const struct weft_tx_batch *batch,
+					const struct weft_pkt *pkt)
+{
+	struct sk_buff *skb = NULL;
+	void *payload;
+	int err;
+
+	if (qp->transport == WEFT_RC && !(wqe->flags & IB_SEND_INLINE))
+		skb = weft_tx_alloc_named(batch, pkt, &qp->req.keys, wqe->sge, wqe->num_sge,
+					  offset);
+	if (skb)
+		return skb;
+	skb = weft_tx_alloc(pkt, &payload);
 	if (!skb)
-		return -ENOMEM;
-	if (weft_segment_payload(qp, wqe, payload, pkt->payload_len)) {
-		kfree_skb(skb);
-		return -EFAULT;
+		return ERR_PTR(-ENOMEM);
+	err = weft_segment_payload(qp, wqe, offset, payload, pkt->payload_len);
+	if (!err)
+		return skb;
+	kfree_skb(skb);
+	return ERR_PTR(-EFAULT);
+}
+
+/* @pkt: the first packet; becomes the last. */
+static int weft_segment_send_batch(struct weft_qp *qp, const struct weft_swqe *wqe,
+				   struct net_device *ndev, const struct weft_av *av,
+				   struct weft_pkt *pkt, u32 room)
+{
+	struct weft_tx_batch batch;
+	u32 offset = wqe->offset;
+	struct weft_segment seg;
+	struct sk_buff *skb;
+	u32 i, num;
+	int err = 0;
+
+	weft_tx_begin(&batch, qp, ndev, av);
+	num = weft_tx_plan(&batch, qp, qp->mtu, weft_segment_run(qp, wqe, room));
+	for (i = 0; i < num; i++) {
+		if (i) {
+			offset += qp->mtu;
+			seg = weft_segment_at(qp, wqe, offset);
+			weft_segment_fill(qp, wqe, &seg, offset, pkt, weft_psn_add(pkt->psn, 1));
+		}
+		skb = weft_segment_skb(qp, wqe, offset, &batch, pkt);
+		if (IS_ERR(skb)) {
+			err = PTR_ERR(skb);
+			break;
+		}
+		weft_tx_add(&batch, qp, pkt, skb);
 	}
 	/* What does not get out is lost, as if on the wire. */
-	weft_tx_send(qp, ndev, av, pkt, skb);
-	return 1;
+	weft_tx_send(&batch, qp);
+	return i ? i : err;
 }
 
 /* --- to this host: a burst --- */
@@ -99,13 +146,11 @@ static int weft_segment_send_one(struct weft_qp *qp, const struct weft_swqe *wqe
 /* Packets from wqe->offset on that may go as one: none has headers that the first has not. */
 static u32 weft_segment_burst_max(const struct weft_qp *qp, const struct weft_swqe *wqe, u32 room)
 {
-	u32 left = DIV_ROUND_UP(wqe->length - wqe->offset, qp->mtu);
+	u32 num = min_t(u32, weft_segment_run(qp, wqe, room), WEFT_BURST_PACKETS);
 	const struct weft_opcode_info *last;
-	u32 num = min3(left, room, (u32)WEFT_BURST_PACKETS);
 	struct weft_segment seg;
 
-	if (num < 2 || qp->transport != WEFT_RC || weft_wr_is_rd_atomic(wqe->wr) ||
-	    wqe->flags & IB_SEND_INLINE)
+	if (num < 2 || wqe->flags & IB_SEND_INLINE)
 		return 1;
 	seg = weft_segment_at(qp, wqe, wqe->offset + (num - 1) * qp->mtu);
 	last = weft_opcode_info(seg.opcode);
@@ -171,7 +216,7 @@ static int weft_segment_send_burst(struct weft_qp *qp, const struct weft_swqe *w
 		weft_segment_burst_rest(qp, wqe, burst, num, len);
 	} else if (num == 0) {
 		data = weft_burst_room(burst, len);
-		err = data ? weft_segment_payload(qp, wqe, data, len) : -ENOMEM;
+		err = data ? weft_segment_payload(qp, wqe, wqe->offset, data, len) : -ENOMEM;
 		if (err) {
 			weft_burst_free(burst);
 			return err;
@@ -192,12 +237,12 @@ int weft_segment_send(struct weft_qp *qp, const struct weft_swqe *wqe, u32 psn, 
 	struct weft_path path;
 	struct weft_pkt pkt;
 
-	weft_segment_fill(qp, wqe, &seg, &pkt, psn);
+	weft_segment_fill(qp, wqe, &seg, wqe->offset, &pkt, psn);
 	if (weft_path_find(qp, av, pkt.qpn, cache, &path)) {
 		weft_count(qp->dev, no_route);
 		return 1;
 	}
 	if (path.to)
 		return weft_segment_send_burst(qp, wqe, path.to, av, &pkt, room);
-	return weft_segment_send_one(qp, wqe, path.ndev, av, &pkt);
+	return weft_segment_send_batch(qp, wqe, path.ndev, av, &pkt, room);
 }

@@ -16,12 +16,14 @@
 #include <weft/bth.h>
 
 #include "av.h"
+#include "mr.h"
 
 struct weft_qp;
 
 enum {
 	WEFT_TX_INFLIGHT_HIGH = 64, /* packets of one QP in the stack or a queue: stop above */
 	WEFT_TX_INFLIGHT_LOW = 16,  /* and go on below */
+	WEFT_TX_BATCH = 32,         /* packets of one skb, at most */
 };
 
 struct weft_tx_flow {
@@ -31,6 +33,8 @@ struct weft_tx_flow {
 	u32 epoch;                  /* another one when what is posted is given up; req.lock */
 	struct weft_qp __rcu *qp;   /* NULL once the QP is being destroyed */
 	struct rcu_head rcu;
+	/* tickets[n] = n: an skb's destructor knows flow and packets by a pointer to its ticket */
+	u8 tickets[WEFT_TX_BATCH + 1];
 
 	/*
 	 * the route of connected QPs, revalidated by dst_check(); req and resp may both use it:
@@ -87,17 +91,44 @@ void weft_tx_flow_reset(struct weft_tx_flow *flow);
 bool weft_tx_owns(const struct sk_buff *skb);
 
 /*
- * An skb with room for all headers and @pkt->payload_len bytes of payload, linear; *payload
- * points at where the payload goes. NULL: no memory. BH off.
+ * An skb with room for @pkt's headers and payload, which is to be copied to *payload. NULL: no
+ * memory. BH off.
  */
-struct sk_buff *weft_tx_alloc(struct weft_qp *qp, const struct weft_pkt *pkt, void **payload);
+struct sk_buff *weft_tx_alloc(const struct weft_pkt *pkt, void **payload);
+/* Packets of one connection that take one way together: one skb for the stack. */
+struct weft_tx_batch {
+	struct dst_entry *dst;      /* ours */
+	const struct weft_av *av;
+	struct sk_buff *first;
+	struct sk_buff *last;
+	u32 num;
+	u32 bytes;                  /* of UDP payload, of all */
+	u32 size;                   /* of UDP payload, of the first */
+	u16 ip_id;                  /* of the next */
+	bool tapped;                /* somebody listens: packets one by one, payload copied */
+};
+
 /*
- * Build headers, pad and ICRC, route and send through the stack from @ndev, which carries the
- * source GID. Consumes the skb in any case. 0, or the packet went nowhere: -ENETUNREACH,
- * -ENETDOWN … (RC: as if lost on the wire). Under RCU.
+ * Begin: find the route from @ndev, which carries the source GID. -ENETUNREACH: there is none; what
+ * is added is counted as sent, and lost. Under RCU, BH off, up to the end of weft_tx_send().
  */
-int weft_tx_send(struct weft_qp *qp, struct net_device *ndev, const struct weft_av *av,
-		 const struct weft_pkt *pkt, struct sk_buff *skb);
+int weft_tx_begin(struct weft_tx_batch *batch, struct weft_qp *qp, struct net_device *ndev,
+		  const struct weft_av *av);
+/* How many of @want packets with up to @payload_len bytes each may go, at least 1. Once. */
+u32 weft_tx_plan(struct weft_tx_batch *batch, struct weft_qp *qp, u32 payload_len, u32 want);
+/*
+ * As weft_tx_alloc(), with the payload by reference: the bytes from @offset on of the sender's list. NULL:
+ * they cannot be named, or there is no memory.
+ */
+struct sk_buff *weft_tx_alloc_named(const struct weft_tx_batch *batch, const struct weft_pkt *pkt,
+				    struct weft_keys *keys, const struct ib_sge *sge, int num_sge,
+				    u32 offset);
+
+/* Build headers, pad and ICRC, and add the packet. Consumes the skb. */
+void weft_tx_add(struct weft_tx_batch *batch, struct weft_qp *qp, const struct weft_pkt *pkt,
+		 struct sk_buff *skb);
+/* Send what was added, if any; what does not get out is lost, as on a wire. */
+void weft_tx_send(struct weft_tx_batch *batch, struct weft_qp *qp);
 
 /* Wait until no skb refers to this module any more. At module exit. */
 void weft_tx_drain(void);
