@@ -9,8 +9,9 @@
 topo_pair 4200
 modprobe -q sch_netem
 for end in a b; do
-	# Everything has to pass the qdisc and the wire, with a real ICRC.
+	# Everything has to pass the qdisc and the wire, one packet at a time, with a real ICRC.
 	on $end weft link set "$(of $end DEV)" shortcut off icrc always || fail "weft link set"
+	on $end ethtool -K "$(of $end NETDEV)" gso off || fail "ethtool -K"
 done
 python loss.py
 finish
