@@ -5,14 +5,10 @@
  * Each CPU keeps a few for the next packets. Where a tool looks for uses after free it must see
  * each one freed, so there nothing is kept.
  */
-#include <linux/ip.h>
-#include <linux/ipv6.h>
 #include <linux/slab.h>
-#include <weft/icrc.h>
 #include <weft/psn.h>
 
 #include "burst.h"
-#include "crc.h"
 #include "ip.h"
 #include "qp.h"
 #include "rx.h"
@@ -137,15 +133,17 @@ bool weft_burst_name_mr(struct weft_burst *burst, struct weft_keys *keys, struct
 
 void *weft_burst_room(struct weft_burst *burst, u32 len)
 {
-	burst->num_parts = 0;
-	if (len > WEFT_BURST_INLINE) {
-		void *data = kmalloc(len, GFP_ATOMIC | __GFP_NOWARN);
+	/* Much at once is a favour: it shall not take the last memory from others. */
+	gfp_t gfp = len > PAGE_SIZE ? GFP_NOWAIT : GFP_ATOMIC;
+	void *data;
 
-		if (!data)
-			return NULL;
+	burst->num_parts = 0;
+	if (len <= WEFT_BURST_INLINE)
+		return burst->inline_data;
+	data = kmalloc(len, gfp | __GFP_NOWARN);
+	if (data)
 		burst->data = data;
-	}
-	return burst->data;
+	return data;
 }
 
 void weft_burst_size(struct weft_burst *burst, u32 num, u32 len)
@@ -180,57 +178,32 @@ bool weft_burst_open_parts(struct weft_burst *burst)
 	return true;
 }
 
-struct weft_burst_walk {
-	u32 offset;
-	u32 len;
-	void (*piece)(struct weft_burst_walk *walk, const void *from, u32 len);
-	void *to;
-	u32 crc;
-};
-
-static void weft_burst_walk_parts(const struct weft_burst *burst, struct weft_burst_walk *walk)
+const void *weft_burst_chunk(const struct weft_burst *burst, u32 offset, u32 want, u32 *got)
 {
-	const struct weft_burst_part *part;
-	const void *from;
-	u32 here, got;
+	const struct weft_burst_part *part = burst->parts;
 
-	for (part = burst->parts; walk->len; walk->offset += got, walk->len -= got) {
-		while (walk->offset >= part->len)
-			walk->offset -= part++->len;
-		here = min(part->len - walk->offset, walk->len);
-		from = weft_mr_chunk(part->mr, part->addr + walk->offset, here, &got);
-		walk->piece(walk, from, got);
+	if (!burst->num_parts) {
+		*got = want;
+		return burst->data + offset;
 	}
-}
-
-static void weft_burst_walk(const struct weft_burst *burst, struct weft_burst_walk *walk)
-{
-	if (burst->num_parts)
-		weft_burst_walk_parts(burst, walk);
-	else
-		walk->piece(walk, burst->data + walk->offset, walk->len);
-}
-
-static void weft_burst_copy_piece(struct weft_burst_walk *walk, const void *from, u32 len)
-{
-	/* A user may write a region onto itself. */
-	if (unlikely(walk->to < from + len && from < walk->to + len))
-		memmove(walk->to, from, len);
-	else
-		memcpy(walk->to, from, len);
-	walk->to += len;
+	while (offset >= part->len)
+		offset -= part++->len;
+	return weft_mr_chunk(part->mr, part->addr + offset, min(part->len - offset, want), got);
 }
 
 void weft_burst_read(const struct weft_burst *burst, u32 offset, void *to, u32 len)
 {
-	struct weft_burst_walk walk = {
-		.offset = offset,
-		.len = len,
-		.piece = weft_burst_copy_piece,
-		.to = to,
-	};
+	const void *from;
+	u32 got;
 
-	weft_burst_walk(burst, &walk);
+	for (; len; offset += got, to += got, len -= got) {
+		from = weft_burst_chunk(burst, offset, len, &got);
+		/* A user may write a region onto itself. */
+		if (unlikely(to < from + got && from < to + got))
+			memmove(to, from, got);
+		else
+			memcpy(to, from, got);
+	}
 }
 
 /* --- packets --- */
@@ -248,11 +221,6 @@ void weft_burst_step(const struct weft_burst *burst, u32 i, struct weft_pkt *pkt
 	pkt->solicited = last && burst->last_solicited;
 }
 
-static u32 weft_burst_packet_bytes(u32 hdr_len, u32 payload_len)
-{
-	return hdr_len + payload_len + weft_pad(payload_len) + WEFT_ICRC_LEN;
-}
-
 static u32 weft_burst_all_bytes(const struct weft_burst *burst)
 {
 	u32 first = weft_burst_packet_bytes(burst->pkt.op->hdr_len, burst->pkt.payload_len);
@@ -263,51 +231,6 @@ static u32 weft_burst_all_bytes(const struct weft_burst *burst)
 	       (burst->num - 2) * weft_burst_packet_bytes(burst->middle->hdr_len, burst->mtu) +
 	       weft_burst_packet_bytes(burst->last->hdr_len,
 				       burst->len - (burst->num - 1) * burst->mtu);
-}
-
-static void weft_burst_crc_piece(struct weft_burst_walk *walk, const void *from, u32 len)
-{
-	walk->crc = weft_crc32(walk->crc, from, len);
-}
-
-/* ICRC of packet @i, which is @pkt: over the headers that it would have, its payload and pad. */
-static __le32 weft_burst_icrc(const struct weft_burst *burst, u32 i, const struct weft_pkt *pkt)
-{
-	u8 head[sizeof(struct ipv6hdr) + sizeof(struct udphdr) + WEFT_HDR_MAX];
-	unsigned int ip_len = weft_ip_len(&burst->av);
-	u16 udp_len = sizeof(struct udphdr) +
-		      weft_burst_packet_bytes(pkt->op->hdr_len, pkt->payload_len);
-	struct weft_burst_walk walk = {
-		.offset = i * burst->mtu,
-		.len = pkt->payload_len,
-		.piece = weft_burst_crc_piece,
-	};
-
-	weft_ip_build(head, &burst->av, udp_len, burst->ip_id + i);
-	weft_udp_build((void *)head + ip_len, burst->src_port, udp_len);
-	weft_pkt_build(head + ip_len + sizeof(struct udphdr), pkt);
-	walk.crc = weft_ip_icrc(head, ip_len, burst->av.v6, pkt->op->hdr_len);
-	if (walk.len)
-		weft_burst_walk(burst, &walk);
-	walk.crc = weft_crc32(walk.crc, "\0\0", weft_pad(pkt->payload_len));
-	return weft_icrc_finish(walk.crc);
-}
-
-bool weft_burst_icrc_ok(const struct weft_burst *burst, u32 i, const struct weft_pkt *pkt)
-{
-	return burst->icrc[i] == weft_burst_icrc(burst, i, pkt);
-}
-
-static void weft_burst_add_icrc(struct weft_burst *burst)
-{
-	struct weft_pkt pkt = burst->pkt;
-	u32 i;
-
-	burst->icrc[0] = weft_burst_icrc(burst, 0, &pkt);
-	for (i = 1; i < burst->num; i++) {
-		weft_burst_step(burst, i, &pkt);
-		burst->icrc[i] = weft_burst_icrc(burst, i, &pkt);
-	}
 }
 
 unsigned int weft_burst_ip_header(const struct weft_burst *burst, void *to)
@@ -326,7 +249,7 @@ void weft_burst_send(struct weft_qp *qp, struct weft_dev *to, struct weft_burst 
 	burst->ip_id = weft_tx_flow_ids(burst->flow, num);
 	burst->has_icrc = READ_ONCE(dev->cfg.icrc_always);
 	if (burst->has_icrc)
-		weft_burst_add_icrc(burst);
+		weft_burst_add_icrcs(burst);
 	else
 		weft_count_add(dev, tx_icrc_offloaded, num);
 	weft_count_add(dev, sent_pkts, num);

@@ -139,10 +139,24 @@ static inline bool weft_burst_open(struct weft_burst *burst)
 void weft_burst_step(const struct weft_burst *burst, u32 i, struct weft_pkt *pkt);
 /* Copy payload. */
 void weft_burst_read(const struct weft_burst *burst, u32 offset, void *to, u32 len);
-/* Is the ICRC of packet @i, which is @pkt, right? */
-bool weft_burst_icrc_ok(const struct weft_burst *burst, u32 i, const struct weft_pkt *pkt);
+/*
+ * Where payload is that begins at @offset, and in @got how many bytes (≤ @want, ≥ 1) are contiguous
+ * there. In bounds by contract.
+ */
+const void *weft_burst_chunk(const struct weft_burst *burst, u32 offset, u32 want, u32 *got);
 /* The IP header of the first packet: 40 or 20 bytes. Returns how many. */
 unsigned int weft_burst_ip_header(const struct weft_burst *burst, void *to);
+
+/* Bytes of a packet from BTH to ICRC. */
+static inline u32 weft_burst_packet_bytes(u32 hdr_len, u32 payload_len)
+{
+	return hdr_len + payload_len + weft_pad(payload_len) + WEFT_ICRC_LEN;
+}
+
+/* --- burst_icrc.c; named memory can be reached, and bytes is set --- */
+void weft_burst_add_icrcs(struct weft_burst *burst);
+/* Bit i: the ICRC of packet i is wrong. */
+u32 weft_burst_bad_icrcs(const struct weft_burst *burst);
 
 int weft_burst_init(void);
 void weft_burst_uninit(void);

@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * CRC-32 for the ICRC.
+ * CRC-32 for the ICRC: by the vector registers (vec.c), or by what the kernel has.
  *
  * Newer kernels' crc32_le() uses the CPU's carry-less multiplication by itself. Older ones offer
  * that only as a hash of the crypto layer, whose whole state is the 32-bit CRC: each call makes a
- * descriptor on the stack, sets the state and reads it back. At load both are compared on a fixed
- * text, so a crypto driver that keeps its state differently is noticed there and not on the wire.
+ * descriptor on the stack, sets the state and reads it back. At load all ways are compared on a
+ * fixed text, so a crypto driver that keeps its state differently is noticed there and not on the
+ * wire.
  */
 #include <linux/crc32.h>
 #include <linux/err.h>
 #include <linux/module.h>
-#include <linux/random.h>
 #include <crypto/hash.h>
 
 #include "crc.h"
+#include "vec.h"
 
-/* Shorter pieces are dearer to hand to the crypto layer than to compute. */
-enum { WEFT_CRC_SHASH_MIN = 64 };
+/* Shorter pieces are dearer to hand over than to compute. */
+enum {
+	WEFT_CRC_SHASH_MIN = 64,
+	WEFT_CRC_VEC_MIN = 64,
+};
 
 static struct crypto_shash *weft_crc_shash; /* NULL: crc32_le() is the fastest there is */
 
@@ -36,29 +40,72 @@ static u32 weft_crc_by_shash(struct crypto_shash *tfm, u32 crc, const void *data
 	return *state;
 }
 
-u32 weft_crc32(u32 crc, const void *data, size_t len)
+static u32 weft_crc32_kernel(u32 crc, const void *data, size_t len)
 {
 	if (weft_crc_shash && len >= WEFT_CRC_SHASH_MIN)
 		return weft_crc_by_shash(weft_crc_shash, crc, data, len);
 	return crc32_le(crc, data, len);
 }
 
-/* Known answer of the standard check string, then both ways over odd lengths and places. */
-static int weft_crc_check(void)
+/* The registers are claimed. */
+static u32 weft_crc32_vec(u32 crc, const void *data, size_t len)
 {
-	u8 text[301];
+	if (unlikely(len < WEFT_VEC_CRC_MIN))
+		return crc32_le(crc, data, len);
+	return weft_vec_crc32(crc, data, len);
+}
+
+u32 weft_crc32(u32 crc, const void *data, size_t len)
+{
+	if (len < WEFT_CRC_VEC_MIN || !weft_vec_begin())
+		return weft_crc32_kernel(crc, data, len);
+	crc = weft_vec_crc32(crc, data, len);
+	weft_vec_end();
+	return crc;
+}
+
+weft_crc32_fn weft_crc_begin(size_t bytes)
+{
+	if (bytes < WEFT_CRC_VEC_MIN || !weft_vec_begin())
+		return weft_crc32_kernel;
+	return weft_crc32_vec;
+}
+
+void weft_crc_end(weft_crc32_fn crc)
+{
+	if (crc == weft_crc32_vec)
+		weft_vec_end();
+}
+
+static u8 weft_crc_text[1100] __initdata;
+
+/* Known answer of the standard check string, then crc32_le()'s over odd lengths and places. */
+static bool __init weft_crc_check(weft_crc32_fn crc)
+{
 	size_t from, len;
 
-	if (~weft_crc32(~0, "123456789", 9) != 0xcbf43926)
-		return -EINVAL;
-	for (len = 0; len < sizeof(text); len++)
-		text[len] = len * 7 + (len >> 3);
+	if (~crc(~0, "123456789", 9) != 0xcbf43926)
+		return false;
 	for (from = 0; from < 17; from++)
-		for (len = WEFT_CRC_SHASH_MIN - 1; from + len <= sizeof(text); len += 13)
-			if (weft_crc32(from * 0x01234567, text + from, len) !=
-			    crc32_le(from * 0x01234567, text + from, len))
-				return -EINVAL;
-	return 0;
+		for (len = from % 5; from + len <= sizeof(weft_crc_text); len += 13)
+			if (crc(from * 0x01234567, weft_crc_text + from, len) !=
+			    crc32_le(from * 0x01234567, weft_crc_text + from, len))
+				return false;
+	return true;
+}
+
+static bool __init weft_crc_check_all(void)
+{
+	weft_crc32_fn crc;
+	size_t i;
+	bool ok;
+
+	for (i = 0; i < sizeof(weft_crc_text); i++)
+		weft_crc_text[i] = i * 7 + (i >> 3);
+	crc = weft_crc_begin(sizeof(weft_crc_text));
+	ok = weft_crc_check(crc);
+	weft_crc_end(crc);
+	return ok && weft_crc_check(weft_crc32_kernel) && weft_crc_check(weft_crc32);
 }
 
 #ifdef WEFT_HAVE_CRC32_OPTIMIZATIONS
@@ -81,12 +128,13 @@ static struct crypto_shash *weft_crc_find_shash(void)
 }
 #endif
 
-int weft_crc_init(void)
+int __init weft_crc_init(void)
 {
+	weft_vec_init();
 	weft_crc_shash = weft_crc_find_shash();
-	if (!weft_crc_check())
+	if (weft_crc_check_all())
 		return 0;
-	pr_err("the kernel's CRC-32 gives wrong results\n");
+	pr_err("CRC-32 gives wrong results\n");
 	weft_crc_uninit();
 	return -EINVAL;
 }

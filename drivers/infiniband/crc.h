@@ -3,10 +3,17 @@
 #ifndef WEFT_CRC_H
 #define WEFT_CRC_H
 
-#include <linux/types.h>
+#include <weft/icrc.h>
 
 /* Reflected CRC-32, no inversion: weft_crc32_fn of <weft/icrc.h>. Any context. */
 u32 weft_crc32(u32 crc, const void *data, size_t len);
+/*
+ * For some @bytes in pieces: what to compute them with until weft_crc_end(), which gets it back.
+ * Nothing in between sleeps, uses the FPU, or begins again. Any context.
+ */
+weft_crc32_fn weft_crc_begin(size_t bytes);
+void weft_crc_end(weft_crc32_fn crc);
+
 int weft_crc_init(void);
 void weft_crc_uninit(void);
 

@@ -237,10 +237,11 @@ static void weft_burst_deliver(struct weft_dev *dev, struct weft_qp *qp, struct 
 		.saddr = &burst->av.saddr,
 		.daddr = &burst->av.daddr,
 	};
+	u32 bad_icrcs = burst->has_icrc ? weft_burst_bad_icrcs(burst) : 0;
 	u32 i = 0;
 
 	for (;;) {
-		if (burst->has_icrc && !weft_burst_icrc_ok(burst, i, pkt))
+		if (bad_icrcs & BIT(i))
 			weft_count(dev, rx_drop_icrc);
 		else
 			weft_deliver(qp, &src, pkt);

@@ -12,6 +12,9 @@
 
 #include <weft/types.h>
 
+#define WEFT_ICRC_ONES 8 /* bytes; they stand for the LRH, which RoCEv2 has not */
+#define WEFT_ICRC_BTH_RESV8A 4
+
 /* Reflected CRC-32 (polynomial 0xedb88320) without final inversion: state in, state out. */
 typedef u32 (*weft_crc32_fn)(u32 crc, const void *data, size_t len);
 
@@ -23,6 +26,19 @@ typedef u32 (*weft_crc32_fn)(u32 crc, const void *data, size_t len);
 u32 weft_icrc_v4(weft_crc32_fn crc, const void *ip, size_t ip_len, const void *udp,
 		 const void *bth);
 u32 weft_icrc_v6(weft_crc32_fn crc, const void *ip6, const void *udp, const void *bth);
+
+/*
+ * For who builds headers only to compute the CRC: @ip is an IP header of @ip_len bytes, UDP and BTH
+ * behind it; they are masked in place. The CRC, from ~0 on, begins WEFT_ICRC_ONES bytes of ones
+ * before them.
+ */
+void weft_icrc_mask(void *ip, size_t ip_len, bool v6);
+
+/* The same of a BTH alone. */
+static inline void weft_icrc_mask_bth(void *bth)
+{
+	((u8 *)bth)[WEFT_ICRC_BTH_RESV8A] = 0xff;
+}
 
 /* The word as it stands in the packet. */
 static inline __le32 weft_icrc_finish(u32 crc)

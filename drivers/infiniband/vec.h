@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The CPU's vector registers: CRC-32 by carry-less multiplication.
+ *
+ * Between weft_vec_begin() and weft_vec_end() the registers are ours: nothing there sleeps, calls
+ * out, or begins again. The claim costs about as much as the CRC of a few hundred bytes, so one is
+ * for as much as there is.
+ */
+#ifndef WEFT_VEC_H
+#define WEFT_VEC_H
+
+#include <linux/types.h>
+
+/* Shortest text of weft_vec_crc32(). */
+enum { WEFT_VEC_CRC_MIN = 16 };
+
+#ifdef CONFIG_X86_64
+/* False: the CPU has not what we need, or somebody else has it. Any context. */
+bool weft_vec_begin(void);
+void weft_vec_end(void);
+
+/* Like weft_crc32(), for @len >= WEFT_VEC_CRC_MIN. */
+u32 weft_vec_crc32(u32 crc, const void *data, size_t len);
+
+void weft_vec_init(void);
+#else
+static inline bool weft_vec_begin(void)
+{
+	return false;
+}
+
+static inline void weft_vec_end(void)
+{
+}
+
+static inline u32 weft_vec_crc32(u32 crc, const void *data, size_t len)
+{
+	return crc;
+}
+
+static inline void weft_vec_init(void)
+{
+}
+#endif
+
+#endif
