@@ -202,38 +202,54 @@ static u8 weft_read_operation(const struct weft_res *res, bool first, bool last)
 	return last ? WEFT_READ_RESPONSE_LAST : WEFT_READ_RESPONSE_MIDDLE;
 }
 
+/*
+ * The payload of as many responses as @burst gets: @len bytes by name, or a copy of as many as
+ * there is memory for. Returns how many bytes it has; -ENOMEM: not even those of @pkt.
+ */
+static int weft_res_read_payload(struct weft_qp *qp, struct weft_res *res, struct weft_burst *burst,
+				 const struct weft_pkt *pkt, struct weft_mr *mr, u32 len)
+{
+	void *data;
+
+	/* Others may write what is read: an ICRC needs bytes that stay. */
+	if (len > WEFT_BURST_INLINE && !READ_ONCE(qp->dev->cfg.icrc_always) &&
+	    weft_burst_name_mr(burst, &qp->resp.keys, mr, res->va, len))
+		return len;
+	data = weft_burst_room(burst, len);
+	if (!data && len > pkt->payload_len) {
+		len = pkt->payload_len;
+		data = weft_burst_room(burst, len);
+	}
+	if (!data)
+		return -ENOMEM;
+	if (len)
+		weft_mr_to_buf(mr, res->va, data, len);
+	return len;
+}
+
 /* To this host: as many responses as fit a burst. Returns how many; 0: no memory. */
 static u32 weft_res_send_read_burst(struct weft_qp *qp, struct weft_res *res, struct weft_dev *to,
-				    const struct weft_pkt *pkt, struct weft_mr *mr, u32 len)
+				    const struct weft_pkt *pkt, struct weft_mr *mr, u32 room)
 {
 	struct weft_burst *burst = weft_burst_alloc(qp, &qp->av, pkt);
-	u32 num = max_t(u32, DIV_ROUND_UP(len, qp->mtu), 1);
-	bool last = len == res->resid;
-	void *data;
+	int len;
+	u32 num;
 
 	if (!burst)
 		return 0;
-	/* Others may write what is read: an ICRC needs bytes that stay. */
-	if (len > WEFT_BURST_INLINE && !READ_ONCE(qp->dev->cfg.icrc_always) &&
-	    weft_burst_name_mr(burst, &qp->resp.keys, mr, res->va, len)) {
-		burst->mtu = qp->mtu;
-		burst->ackreq = 0;
-		burst->middle_opcode = WEFT_RC | WEFT_READ_RESPONSE_MIDDLE;
-		burst->middle = weft_opcode_info(burst->middle_opcode);
-		burst->last_opcode = WEFT_RC | weft_read_operation(res, false, last);
-		burst->last = weft_opcode_info(burst->last_opcode);
-		burst->last_solicited = false;
-	} else {
-		num = 1;
-		len = pkt->payload_len;
-		data = weft_burst_room(burst, len);
-		if (!data) {
-			weft_burst_free(burst);
-			return 0;
-		}
-		if (len)
-			weft_mr_to_buf(mr, res->va, data, len);
+	len = weft_res_read_payload(qp, res, burst, pkt, mr, room);
+	if (len < 0) {
+		weft_burst_free(burst);
+		return 0;
 	}
+	num = max_t(u32, DIV_ROUND_UP(len, qp->mtu), 1);
+	burst->mtu = qp->mtu;
+	burst->ackreq = 0;
+	burst->middle_opcode = WEFT_RC | WEFT_READ_RESPONSE_MIDDLE;
+	burst->middle = weft_opcode_info(burst->middle_opcode);
+	burst->last_opcode = WEFT_RC | weft_read_operation(res, false, len == res->resid);
+	burst->last = weft_opcode_info(burst->last_opcode);
+	burst->last_solicited = false;
 	weft_burst_size(burst, num, len);
 	weft_burst_send(qp, to, burst);
 	return num;
