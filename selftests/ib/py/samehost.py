@@ -91,6 +91,29 @@ def pieces():
     setting(DEFAULTS)
 
 
+@part("bytes that change under way: the packet that has them is dropped by its ICRC, no other, and comes again")
+def changed():
+    setting(DEFAULTS)
+    setting("icrc always")
+    setting("rx-usecs 100000 rx-frames 4096", [B_DEV])
+    for packet, size in ((0, 20), (1, 1024), (2, 1023), (3, 1)):
+        a, b = vx.End(A_DEV, A_IP6), vx.End(B_DEV, B_IP6)
+        vx.connect(a, b, mtu=1024, timeout=19)
+        a.fill(packet)
+
+        def change():
+            a.post("RDMA_WRITE", [(0, 3073)], 7)
+            a.memory[packet * 1024 + size - 1] ^= 1
+            equal("WRITE", a.one(), "SUCCESS")
+
+        _, total = movement(change)
+        equal(f"packets with a wrong ICRC, change in packet {packet}", total.get("rx_drop_icrc", 0), 1)
+        check(f"the bytes that changed in packet {packet}", b.peek(7, 3073) == a.peek(0, 3073))
+        a.close()
+        b.close()
+    setting(DEFAULTS)
+
+
 @part("an address that goes takes its packets along, one that comes back gets them again")
 def address():
     setting(DEFAULTS)
