@@ -55,15 +55,6 @@ static u32 weft_crc32_vec(u32 crc, const void *data, size_t len)
 	return weft_vec_crc32(crc, data, len);
 }
 
-u32 weft_crc32(u32 crc, const void *data, size_t len)
-{
-	if (len < WEFT_CRC_VEC_MIN || !weft_vec_begin())
-		return weft_crc32_kernel(crc, data, len);
-	crc = weft_vec_crc32(crc, data, len);
-	weft_vec_end();
-	return crc;
-}
-
 weft_crc32_fn weft_crc_begin(size_t bytes)
 {
 	if (bytes < WEFT_CRC_VEC_MIN || !weft_vec_begin())
@@ -105,7 +96,7 @@ static bool __init weft_crc_check_all(void)
 	crc = weft_crc_begin(sizeof(weft_crc_text));
 	ok = weft_crc_check(crc);
 	weft_crc_end(crc);
-	return ok && weft_crc_check(weft_crc32_kernel) && weft_crc_check(weft_crc32);
+	return ok && weft_crc_check(weft_crc32_kernel);
 }
 
 #ifdef WEFT_HAVE_CRC32_OPTIMIZATIONS

@@ -5,10 +5,8 @@
 
 #include <weft/icrc.h>
 
-/* Reflected CRC-32, no inversion: weft_crc32_fn of <weft/icrc.h>. Any context. */
-u32 weft_crc32(u32 crc, const void *data, size_t len);
 /*
- * For some @bytes in pieces: what to compute them with until weft_crc_end(), which gets it back.
+ * For some @bytes in pieces: what to compute their CRC-32 with until weft_crc_end(), which gets it back.
  * Nothing in between sleeps, uses the FPU, or begins again. Any context.
  */
 weft_crc32_fn weft_crc_begin(size_t bytes);

@@ -8,8 +8,8 @@
  * was built, has it dropped at its destination.
  */
 #include <linux/mm.h>
+#include <weft/bth.h>
 
-#include "crc.h"
 #include "frags.h"
 
 /* Bytes from @data on that one reference keeps: to the end of its page, or compound page. */
@@ -94,7 +94,14 @@ void *weft_frags_add_room(struct sk_buff *skb, u32 len)
 	return data;
 }
 
-static u32 weft_skb_crc_frags(const struct sk_buff *skb, u32 offset, u32 len, u32 crc)
+/* --- ICRC --- */
+
+static u32 weft_skb_crc(const struct sk_buff *skb, u32 offset, u32 len, u32 state,
+			weft_crc32_fn crc);
+
+/* @offset: behind the linear part. */
+static u32 weft_skb_crc_frags(const struct sk_buff *skb, u32 offset, u32 len, u32 state,
+			      weft_crc32_fn crc)
 {
 	const skb_frag_t *frag = skb_shinfo(skb)->frags;
 	const skb_frag_t *end = frag + skb_shinfo(skb)->nr_frags;
@@ -107,35 +114,49 @@ static u32 weft_skb_crc_frags(const struct sk_buff *skb, u32 offset, u32 len, u3
 			continue;
 		}
 		here = min(skb_frag_size(frag) - offset, len);
-		crc = weft_crc32(crc, skb_frag_address(frag) + offset, here);
+		state = crc(state, skb_frag_address(frag) + offset, here);
 		offset = 0;
 		len -= here;
 	}
 	if (likely(!len))
-		return crc;
+		return state;
 	skb_walk_frags(skb, next) {
 		if (offset >= next->len) {
 			offset -= next->len;
 			continue;
 		}
 		here = min(next->len - offset, len);
-		crc = weft_skb_crc(next, offset, here, crc);
+		state = weft_skb_crc(next, offset, here, state, crc);
 		offset = 0;
 		len -= here;
 	}
-	return crc;
+	return state;
 }
 
-u32 weft_skb_crc(const struct sk_buff *skb, u32 offset, u32 len, u32 crc)
+/* @state continued over @len bytes from @offset on, in bounds. */
+static u32 weft_skb_crc(const struct sk_buff *skb, u32 offset, u32 len, u32 state,
+			weft_crc32_fn crc)
 {
 	u32 linear = skb_headlen(skb);
 	u32 here;
 
 	if (offset < linear) {
 		here = min(linear - offset, len);
-		crc = weft_crc32(crc, skb->data + offset, here);
+		state = crc(state, skb->data + offset, here);
 		offset += here;
 		len -= here;
 	}
-	return len ? weft_skb_crc_frags(skb, offset - linear, len, crc) : crc;
+	return len ? weft_skb_crc_frags(skb, offset - linear, len, state, crc) : state;
+}
+
+__le32 weft_skb_icrc(const struct sk_buff *skb, u32 bth, u32 len, const void *ip, u32 ip_len,
+		     bool v6, weft_crc32_fn crc)
+{
+	const u32 masked = sizeof(struct weft_bth);
+	const void *udp = ip + ip_len;
+	u32 state;
+
+	state = v6 ? weft_icrc_v6(crc, ip, udp, skb->data + bth)
+		   : weft_icrc_v4(crc, ip, ip_len, udp, skb->data + bth);
+	return weft_icrc_finish(weft_skb_crc(skb, bth + masked, len - masked, state, crc));
 }

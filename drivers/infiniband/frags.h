@@ -7,6 +7,7 @@
 #define WEFT_FRAGS_H
 
 #include <linux/skbuff.h>
+#include <weft/icrc.h>
 
 #include "mr.h"
 
@@ -20,7 +21,12 @@ bool weft_frags_name_sge(struct sk_buff *skb, struct weft_keys *keys, const stru
 /* Append @len bytes of memory of its own. NULL: there is none. BH off. */
 void *weft_frags_add_room(struct sk_buff *skb, u32 len);
 
-/* CRC state @crc continued over @len bytes of the skb from @offset on, in bounds. */
-u32 weft_skb_crc(const struct sk_buff *skb, u32 offset, u32 len, u32 crc);
+/*
+ * ICRC of a packet whose BTH is linear, @bth bytes behind skb->data, and which has @len bytes from
+ * there to the ICRC's place. @ip: its IP header of @ip_len bytes, UDP behind it. @crc: what
+ * weft_crc_begin() gave.
+ */
+__le32 weft_skb_icrc(const struct sk_buff *skb, u32 bth, u32 len, const void *ip, u32 ip_len,
+		     bool v6, weft_crc32_fn crc);
 
 #endif

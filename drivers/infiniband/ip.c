@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* IP and UDP headers of an address vector, and the ICRC over them. */
+/* IP and UDP headers of an address vector. */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <net/ip.h>
 #include <net/ipv6.h>
 #include <weft/bth.h>
-#include <weft/icrc.h>
 
-#include "crc.h"
 #include "ip.h"
 
 unsigned int weft_ip_len(const struct weft_av *av)
@@ -61,15 +59,4 @@ void weft_udp_build(struct udphdr *udp, u16 src_port, u16 udp_len)
 	udp->dest = htons(WEFT_UDP_PORT);
 	udp->len = htons(udp_len);
 	udp->check = 0;
-}
-
-u32 weft_ip_icrc(const void *ip, unsigned int ip_len, bool v6, unsigned int hdr_len)
-{
-	const void *udp = ip + ip_len;
-	const void *bth = udp + sizeof(struct udphdr);
-	u32 crc;
-
-	crc = v6 ? weft_icrc_v6(weft_crc32, ip, udp, bth)
-		 : weft_icrc_v4(weft_crc32, ip, ip_len, udp, bth);
-	return weft_crc32(crc, bth + sizeof(struct weft_bth), hdr_len - sizeof(struct weft_bth));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* IP and UDP headers of an address vector, and the ICRC over them. */
+/* IP and UDP headers of an address vector. */
 #ifndef WEFT_IP_H
 #define WEFT_IP_H
 
@@ -12,10 +12,5 @@ unsigned int weft_ip_len(const struct weft_av *av);
 /* @udp_len: bytes from the UDP header to the end of the ICRC. @id: IPv4 identification. */
 void weft_ip_build(void *ip, const struct weft_av *av, u16 udp_len, u16 id);
 void weft_udp_build(struct udphdr *udp, u16 src_port, u16 udp_len);
-/*
- * CRC state behind @hdr_len bytes of BTH and extended headers, which stand behind the UDP header,
- * which stands behind the IP header.
- */
-u32 weft_ip_icrc(const void *ip, unsigned int ip_len, bool v6, unsigned int hdr_len);
 
 #endif

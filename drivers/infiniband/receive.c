@@ -16,6 +16,7 @@
 #include <weft/opcode.h>
 
 #include "burst.h"
+#include "crc.h"
 #include "frags.h"
 #include "ip.h"
 #include "mcast.h"
@@ -40,17 +41,16 @@ static void weft_count_parse_drop(struct weft_dev *dev, enum weft_drop drop)
 	}
 }
 
-/* @hdr_len: bytes of BTH and extended headers, linear. */
-static bool weft_icrc_ok(const struct sk_buff *skb, u32 hdr_len)
+static bool weft_icrc_ok(const struct sk_buff *skb)
 {
 	const struct weft_rx_cb *cb = WEFT_RX_CB(skb);
-	u32 end = skb->len - WEFT_ICRC_LEN;
+	u32 len = skb->len - WEFT_ICRC_LEN;
+	weft_crc32_fn crc = weft_crc_begin(len);
 	__le32 icrc, got;
-	u32 crc;
 
-	crc = weft_ip_icrc(skb->head + cb->ip_offset, cb->ip_len, cb->v6, hdr_len);
-	icrc = weft_icrc_finish(weft_skb_crc(skb, hdr_len, end - hdr_len, crc));
-	skb_copy_bits(skb, end, &got, sizeof(got));
+	icrc = weft_skb_icrc(skb, 0, len, skb->head + cb->ip_offset, cb->ip_len, cb->v6, crc);
+	weft_crc_end(crc);
+	skb_copy_bits(skb, len, &got, sizeof(got));
 	return icrc == got;
 }
 
@@ -197,7 +197,7 @@ static bool weft_receive_cnp(struct weft_dev *dev, const struct sk_buff *skb)
 	if (skb->len != sizeof(struct weft_bth) + 16 + WEFT_ICRC_LEN ||
 	    skb->data[0] != WEFT_OPCODE_CNP)
 		return false;
-	if (weft_icrc_ok(skb, sizeof(struct weft_bth)))
+	if (weft_icrc_ok(skb))
 		weft_count(dev, rx_cnp);
 	else
 		weft_count(dev, rx_drop_icrc);
@@ -218,7 +218,7 @@ void weft_receive(struct weft_dev *dev, struct sk_buff *skb)
 		weft_count_parse_drop(dev, drop);
 		goto free;
 	}
-	if (!weft_icrc_ok(skb, pkt.hdr_len)) {
+	if (!weft_icrc_ok(skb)) {
 		weft_count(dev, rx_drop_icrc);
 		goto free;
 	}

@@ -14,6 +14,7 @@
 #include <weft/opcode.h>
 
 #include "cable.h"
+#include "crc.h"
 #include "frags.h"
 #include "ip.h"
 #include "path.h"
@@ -220,20 +221,6 @@ static void weft_tx_push_ip(struct weft_qp *qp, const struct weft_av *av, u16 ip
 	skb->protocol = av->v6 ? htons(ETH_P_IPV6) : htons(ETH_P_IP);
 }
 
-/* skb->data is at the IP header. */
-static void weft_tx_icrc(const struct weft_av *av, const struct weft_pkt *pkt, struct sk_buff *skb)
-{
-	u32 ip_len = weft_ip_len(av);
-	u32 headers = ip_len + sizeof(struct udphdr) + pkt->op->hdr_len;
-	__le32 icrc;
-	u32 crc;
-
-	crc = weft_ip_icrc(skb->data, ip_len, av->v6, pkt->op->hdr_len);
-	crc = weft_skb_crc(skb, headers, skb->len - headers - WEFT_ICRC_LEN, crc);
-	icrc = weft_icrc_finish(crc);
-	memcpy(WEFT_TX_CB(skb)->icrc, &icrc, sizeof(icrc));
-}
-
 /* --- batches --- */
 
 /* Does somebody listen on the netdev, or at the other end of a veth pair? */
@@ -306,8 +293,29 @@ void weft_tx_add(struct weft_tx_batch *batch, struct weft_qp *qp, const struct w
 {
 	weft_pkt_build(skb_push(skb, pkt->op->hdr_len), pkt);
 	weft_tx_push_ip(qp, batch->av, batch->ip_id++, skb);
-	weft_tx_icrc(batch->av, pkt, skb);
 	weft_tx_chain(batch, skb);
+}
+
+/* @skb of the batch with @len bytes from BTH to ICRC. */
+static void weft_tx_icrc(const struct weft_tx_batch *batch, struct sk_buff *skb, u32 len,
+			 weft_crc32_fn crc)
+{
+	u32 bth = skb_transport_offset(skb) + sizeof(struct udphdr);
+	__le32 icrc = weft_skb_icrc(skb, bth, len - WEFT_ICRC_LEN, skb_network_header(skb),
+				    weft_ip_len(batch->av), batch->av->v6, crc);
+
+	memcpy(WEFT_TX_CB(skb)->icrc, &icrc, sizeof(icrc));
+}
+
+static void weft_tx_icrcs(const struct weft_tx_batch *batch)
+{
+	weft_crc32_fn crc = weft_crc_begin(batch->bytes);
+	struct sk_buff *skb;
+
+	weft_tx_icrc(batch, batch->first, batch->size, crc);
+	skb_walk_frags(batch->first, skb)
+		weft_tx_icrc(batch, skb, skb->len, crc);
+	weft_crc_end(crc);
 }
 
 static void weft_tx_make_batch(struct weft_tx_batch *batch)
@@ -340,6 +348,7 @@ void weft_tx_send(struct weft_tx_batch *batch, struct weft_qp *qp)
 		kfree_skb(skb);
 		return;
 	}
+	weft_tx_icrcs(batch);
 	weft_tx_make_batch(batch);
 	weft_tx_own(qp->flow, skb, batch->num);
 	memset(skb->cb, 0, sizeof(skb->cb));

@@ -19,7 +19,7 @@ enum { WEFT_VEC_CRC_MIN = 16 };
 bool weft_vec_begin(void);
 void weft_vec_end(void);
 
-/* Like weft_crc32(), for @len >= WEFT_VEC_CRC_MIN. */
+/* weft_crc32_fn of <weft/icrc.h>, for @len >= WEFT_VEC_CRC_MIN. */
 u32 weft_vec_crc32(u32 crc, const void *data, size_t len);
 
 void weft_vec_init(void);
