@@ -51,16 +51,13 @@ static void weft_burst_keep(struct weft_burst *burst)
 	stock->num++;
 }
 
-struct weft_burst *weft_burst_alloc(struct weft_qp *qp, const struct weft_av *av,
-				    const struct weft_pkt *pkt)
+struct weft_burst *weft_burst_alloc(struct weft_qp *qp, const struct weft_av *av)
 {
 	struct weft_burst *burst = weft_burst_take();
 
-	if (!burst)
+	if (unlikely(!burst))
 		return NULL;
 	burst->flow = qp->flow;
-	burst->pkt = *pkt;
-	burst->pkt.hdr_len = pkt->op->hdr_len;
 	burst->av = *av;
 	burst->src_port = qp->src_port;
 	burst->num = 0;
@@ -223,7 +220,7 @@ void weft_burst_step(const struct weft_burst *burst, u32 i, struct weft_pkt *pkt
 
 static u32 weft_burst_all_bytes(const struct weft_burst *burst)
 {
-	u32 first = weft_burst_packet_bytes(burst->pkt.op->hdr_len, burst->pkt.payload_len);
+	u32 first = weft_burst_packet_bytes(burst->pkt.hdr_len, burst->pkt.payload_len);
 
 	if (burst->num == 1)
 		return first;

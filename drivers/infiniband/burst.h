@@ -19,6 +19,7 @@
 #define WEFT_BURST_H
 
 #include <weft/bth.h>
+#include <weft/opcode.h>
 
 #include "av.h"
 #include "mr.h"
@@ -69,6 +70,24 @@ struct weft_burst {
 	};
 };
 
+/* What each of our packets says; the fields that its opcode adds are still to be set. */
+static inline void weft_pkt_init(struct weft_pkt *pkt, u8 opcode, u32 qpn, u32 psn)
+{
+	pkt->op = weft_opcode_info(opcode);
+	pkt->opcode = opcode;
+	pkt->solicited = false;
+	pkt->migreq = true;
+	pkt->ackreq = false;
+	pkt->fecn = false;
+	pkt->becn = false;
+	pkt->resv6 = 0;
+	pkt->pkey = WEFT_PKEY_DEFAULT;
+	pkt->qpn = qpn;
+	pkt->psn = psn;
+	pkt->hdr_len = pkt->op->hdr_len;
+	pkt->payload_len = 0;
+}
+
 /* First in, first out; whose it is protects it. */
 struct weft_burst_list {
 	struct weft_burst *first;
@@ -107,9 +126,8 @@ static inline void weft_burst_list_splice(struct weft_burst_list *to, struct wef
 	from->first = NULL;
 }
 
-/* A burst that begins with @pkt and has no payload or size yet. NULL: no memory. BH off. */
-struct weft_burst *weft_burst_alloc(struct weft_qp *qp, const struct weft_av *av,
-				    const struct weft_pkt *pkt);
+/* A burst without first packet, payload or size yet. NULL: no memory. BH off. */
+struct weft_burst *weft_burst_alloc(struct weft_qp *qp, const struct weft_av *av);
 void weft_burst_free(struct weft_burst *burst);
 /*
  * Name up to @len bytes that begin @offset bytes into the list as payload. Returns how many have a

@@ -116,12 +116,48 @@ static inline void weft_keys_refresh(struct weft_keys *keys)
 	memset(keys->found, 0, sizeof(keys->found));
 }
 
+/* Is [@addr, @addr + @len) inside the MR? */
+static inline bool weft_mr_covers(const struct weft_mr *mr, u64 addr, u64 len)
+{
+	u64 offset = addr - mr->iova;
+
+	if (!len || mr->kind == WEFT_MR_DMA)
+		return true;
+	return addr >= mr->iova && offset < mr->length && len <= mr->length - offset;
+}
+
+static inline struct weft_mr **weft_keys_place(struct weft_keys *keys, u32 key)
+{
+	return &keys->found[(key >> 8) % ARRAY_SIZE(keys->found)];
+}
+
+/* The MR that @key names was not found before. */
+struct weft_mr *weft_keys_search(struct weft_keys *keys, u32 key);
+
+static inline struct weft_mr *weft_keys_load(struct weft_keys *keys, u32 key)
+{
+	struct weft_mr *mr;
+
+	weft_keys_refresh(keys);
+	mr = *weft_keys_place(keys, key);
+	return likely(mr && mr->key == key) ? mr : weft_keys_search(keys, key);
+}
+
 /*
  * MR that @lkey names in the PD if it grants @access (IB_ACCESS_LOCAL_WRITE, or 0 for reading) to
  * [@addr, @addr + @len). NULL: it does not. Bounds are overflow-safe; @len 0 always fits a valid
  * key.
  */
-struct weft_mr *weft_lkey_find(struct weft_keys *keys, u32 lkey, u64 addr, u64 len, int access);
+static inline struct weft_mr *weft_lkey_find(struct weft_keys *keys, u32 lkey, u64 addr, u64 len,
+					     int access)
+{
+	struct weft_mr *mr = weft_keys_load(keys, lkey);
+
+	if (!mr || mr->ibmr.pd != keys->pd || (mr->access & access) != access ||
+	    !weft_mr_covers(mr, addr, len))
+		return NULL;
+	return mr;
+}
 
 /*
  * MR behind @rkey (an MR, or a window bound to one) if it grants the IB_ACCESS_REMOTE_* bits of
@@ -129,11 +165,23 @@ struct weft_mr *weft_lkey_find(struct weft_keys *keys, u32 lkey, u64 addr, u64 l
  */
 struct weft_mr *weft_rkey_find(struct weft_qp *qp, u32 rkey, u64 addr, u64 len, int access);
 
+/* weft_mr_chunk() of a range that ends behind its first block, or of all kernel memory. */
+void *weft_mr_chunk_far(const struct weft_mr *mr, u64 addr, u32 want, u32 *got);
+
 /*
  * Kernel address of @addr, and in @got how many bytes (≤ @want, ≥ 1) are contiguous there. In
  * bounds by contract. Not for a view whose guard is not held: use the copies below.
  */
-void *weft_mr_chunk(const struct weft_mr *mr, u64 addr, u32 want, u32 *got);
+static inline void *weft_mr_chunk(const struct weft_mr *mr, u64 addr, u32 want, u32 *got)
+{
+	u64 offset = mr->first_offset + (addr - mr->iova);
+	u64 block = 1ULL << mr->page_shift;
+
+	if (mr->kind == WEFT_MR_DMA || (offset & (block - 1)) + want > block)
+		return weft_mr_chunk_far(mr, addr, want, got);
+	*got = want;
+	return mr->pages[offset >> mr->page_shift] + (offset & (block - 1));
+}
 
 /* Where a received packet's bytes are: in an skb from a wire, or in a burst of this host. */
 struct weft_source {
@@ -174,8 +222,6 @@ int weft_mr_fetch_add(const struct weft_mr *mr, u64 addr, u64 add, u64 *orig);
 int weft_mr_atomic_write(const struct weft_mr *mr, u64 addr, u64 value_le_bytes);
 
 /* --- for mr.c, mr_copy.c and mw.c --- */
-/* Is [@addr, @addr + @len) inside the MR? */
-bool weft_mr_covers(const struct weft_mr *mr, u64 addr, u64 len);
 /* The valid MR, or view of a fast-register MR, that @key names in @dev; else NULL. Under RCU. */
 struct weft_mr *weft_mr_load(struct weft_dev *dev, u32 key);
 /* No copy goes through the view after this. BH off. */

@@ -11,15 +11,6 @@
 #include "mr.h"
 #include "qp.h"
 
-bool weft_mr_covers(const struct weft_mr *mr, u64 addr, u64 len)
-{
-	u64 offset = addr - mr->iova;
-
-	if (!len || mr->kind == WEFT_MR_DMA)
-		return true;
-	return addr >= mr->iova && offset < mr->length && len <= mr->length - offset;
-}
-
 struct weft_mr *weft_mr_load(struct weft_dev *dev, u32 key)
 {
 	struct weft_mr *mr = xa_load(&dev->mrs, key >> 8);
@@ -33,27 +24,12 @@ struct weft_mr *weft_mr_load(struct weft_dev *dev, u32 key)
 }
 
 /* Only regions that a grace period ends are remembered: a view can end at any time. */
-static struct weft_mr *weft_keys_load(struct weft_keys *keys, u32 key)
+struct weft_mr *weft_keys_search(struct weft_keys *keys, u32 key)
 {
-	struct weft_mr **found = &keys->found[(key >> 8) % ARRAY_SIZE(keys->found)];
-	struct weft_mr *mr;
+	struct weft_mr *mr = weft_mr_load(keys->dev, key);
 
-	weft_keys_refresh(keys);
-	if (*found && (*found)->key == key)
-		return *found;
-	mr = weft_mr_load(keys->dev, key);
 	if (mr && mr->kind != WEFT_MR_VIEW)
-		*found = mr;
-	return mr;
-}
-
-struct weft_mr *weft_lkey_find(struct weft_keys *keys, u32 lkey, u64 addr, u64 len, int access)
-{
-	struct weft_mr *mr = weft_keys_load(keys, lkey);
-
-	if (!mr || mr->ibmr.pd != keys->pd || (mr->access & access) != access ||
-	    !weft_mr_covers(mr, addr, len))
-		return NULL;
+		*weft_keys_place(keys, key) = mr;
 	return mr;
 }
 
@@ -81,7 +57,7 @@ struct weft_mr *weft_rkey_find(struct weft_qp *qp, u32 rkey, u64 addr, u64 len, 
 	return mr;
 }
 
-void *weft_mr_chunk(const struct weft_mr *mr, u64 addr, u32 want, u32 *got)
+void *weft_mr_chunk_far(const struct weft_mr *mr, u64 addr, u32 want, u32 *got)
 {
 	u64 block = 1ULL << mr->page_shift;
 	u64 offset, here;
@@ -109,7 +85,9 @@ void *weft_mr_chunk(const struct weft_mr *mr, u64 addr, u32 want, u32 *got)
 
 static void weft_source_copy(const struct weft_source *src, u32 offset, void *to, u32 len)
 {
-	if (src->burst)
+	if (src->burst && !src->burst->num_parts)
+		memcpy(to, src->burst->data + src->offset + offset, len);
+	else if (src->burst)
 		weft_burst_read(src->burst, src->offset + offset, to, len);
 	else
 		skb_copy_bits(src->skb, src->offset + offset, to, len);
@@ -220,10 +198,25 @@ void weft_buf_to_mr(const struct weft_mr *mr, u64 addr, const void *buf, u32 len
 	weft_copy(mr, &copy);
 }
 
+/* Memory of [@addr, @addr + @len) if it is in one piece and needs no guard, else NULL. */
+static void *weft_mr_flat(const struct weft_mr *mr, u64 addr, u32 len)
+{
+	void *mem;
+	u32 got;
+
+	if (!len || mr->kind == WEFT_MR_VIEW)
+		return NULL;
+	mem = weft_mr_chunk(mr, addr, len, &got);
+	return got == len ? mem : NULL;
+}
+
 void weft_source_to_mr(const struct weft_mr *mr, u64 addr, const struct weft_source *src, u32 len)
 {
 	struct weft_copy copy = { .addr = addr, .len = len, .kind = WEFT_COPY_IN_PACKET };
+	void *mem = weft_mr_flat(mr, addr, len);
 
+	if (likely(mem))
+		return weft_source_copy(src, 0, mem, len);
 	copy.packet = src;
 	copy.offset = 0;
 	weft_copy(mr, &copy);
@@ -258,11 +251,32 @@ static int weft_sge_copy(struct weft_keys *keys, const struct ib_sge *sge, int n
 	return left ? -EMSGSIZE : 0;
 }
 
+/* The same if all is in the list's first piece, which is one piece of memory too, else NULL. */
+static void *weft_sge_flat(struct weft_keys *keys, const struct ib_sge *sge, int num_sge, u32 offset,
+			   u32 len, int access)
+{
+	struct weft_mr *mr;
+	u64 addr;
+
+	if (num_sge < 1 || offset > sge->length || len > sge->length - offset)
+		return NULL;
+	addr = sge->addr + offset;
+	if (addr < sge->addr)
+		return NULL;
+	mr = weft_lkey_find(keys, sge->lkey, addr, len, access);
+	return mr ? weft_mr_flat(mr, addr, len) : NULL;
+}
+
 int weft_sge_to_buf(struct weft_keys *keys, const struct ib_sge *sge, int num_sge, u32 offset,
 		    void *buf, u32 len)
 {
 	struct weft_copy todo = { .len = len, .kind = WEFT_COPY_OUT, .dst = buf };
+	void *mem = weft_sge_flat(keys, sge, num_sge, offset, len, 0);
 
+	if (likely(mem)) {
+		memcpy(buf, mem, len);
+		return 0;
+	}
 	return weft_sge_copy(keys, sge, num_sge, offset, &todo, 0);
 }
 
@@ -278,7 +292,12 @@ int weft_source_to_sge(struct weft_keys *keys, const struct ib_sge *sge, int num
 		       const struct weft_source *src, u32 len)
 {
 	struct weft_copy todo = { .len = len, .kind = WEFT_COPY_IN_PACKET };
+	void *mem = weft_sge_flat(keys, sge, num_sge, offset, len, IB_ACCESS_LOCAL_WRITE);
 
+	if (likely(mem)) {
+		weft_source_copy(src, 0, mem, len);
+		return 0;
+	}
 	todo.packet = src;
 	todo.offset = 0;
 	return weft_sge_copy(keys, sge, num_sge, offset, &todo, IB_ACCESS_LOCAL_WRITE);

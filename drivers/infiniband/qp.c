@@ -10,9 +10,6 @@
 #include "qp.h"
 #include "rx.h"
 
-/* Packets of one kind that a QP may send before other QPs have their turn. */
-enum { WEFT_SERVICE_BUDGET = 64 };
-
 bool weft_qp_service(struct weft_qp *qp)
 {
 	struct weft_req *req = &qp->req;

@@ -220,6 +220,9 @@ struct weft_qp {
 	bool service_queued;             /* rxq->qp_lock */
 	bool service_dead;               /* rxq->qp_lock: unscheduled for good */
 
+	struct weft_qp *due_next;        /* in weft_rxq.due, while due */
+	bool due;                        /* atomic: whoever turns it true puts the QP on one list */
+
 	struct list_head mcast_nodes;    /* mcast.c: its attachments */
 	struct work_struct event_work;   /* async events from process context */
 	unsigned long async_events;      /* bit per ib_event_type */
@@ -251,6 +254,9 @@ static inline void weft_qp_put(struct weft_qp *qp)
 		complete(&qp->unused);
 }
 
+/* Packets of one kind that a QP may send before other QPs have their turn. */
+enum { WEFT_SERVICE_BUDGET = 64 };
+
 /* --- data path entries, BH off --- */
 /*
  * A packet from rx.c: validate, find the QP, hand to responder or completer. Consumes the skb.
@@ -259,6 +265,9 @@ static inline void weft_qp_put(struct weft_qp *qp)
 void weft_receive(struct weft_dev *dev, struct sk_buff *skb);
 /* The same with what this host sent itself. receive.c */
 void weft_receive_burst(struct weft_dev *dev, struct weft_burst *burst);
+/* The same of one packet without payload, @bytes long, from who has @av. receive.c */
+void weft_receive_passed(struct weft_dev *dev, const struct weft_av *av, const struct weft_pkt *pkt,
+			 u32 bytes);
 /*
  * Service that weft_qp_schedule() asked for: timers, sends, READ responses. True: there is more
  * to do.

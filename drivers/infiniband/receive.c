@@ -269,3 +269,18 @@ void weft_receive_burst(struct weft_dev *dev, struct weft_burst *burst)
 		weft_burst_deliver(dev, qp, burst);
 	weft_burst_free(burst);
 }
+
+void weft_receive_passed(struct weft_dev *dev, const struct weft_av *av, const struct weft_pkt *pkt,
+			 u32 bytes)
+{
+	struct weft_source src = { .v6 = av->v6, .saddr = &av->saddr, .daddr = &av->daddr };
+	struct weft_qp *qp = weft_receive_qp(dev, pkt->qpn);
+
+	weft_count(dev, rcvd_pkts);
+	weft_count_add(dev, rcvd_bytes, bytes);
+	weft_count(dev, rx_icrc_offloaded);
+	if (qp)
+		weft_deliver(qp, &src, pkt);
+	else
+		weft_count(dev, rx_drop_qpn);
+}

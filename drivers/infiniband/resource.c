@@ -10,46 +10,85 @@
 
 #include "burst.h"
 #include "qp.h"
+#include "rx.h"
 
 static void weft_answer_init(struct weft_qp *qp, struct weft_pkt *pkt, u8 operation, u32 psn)
 {
-	memset(pkt, 0, sizeof(*pkt));
-	pkt->opcode = WEFT_RC | operation;
-	pkt->op = weft_opcode_info(pkt->opcode);
-	pkt->pkey = WEFT_PKEY_DEFAULT;
-	pkt->migreq = true;
-	pkt->qpn = qp->attr.dest_qp_num;
-	pkt->psn = psn;
+	weft_pkt_init(pkt, WEFT_RC | operation, qp->attr.dest_qp_num, psn);
 	pkt->syndrome = WEFT_SYNDROME_ACK;
 	pkt->msn = qp->resp.st.msn;
 }
 
-/* An answer without payload. Lost if there is no memory or no way: the peer asks again. */
-static void weft_answer_send(struct weft_qp *qp, const struct weft_pkt *pkt)
+/* An answer without payload. Lost if there is no memory: the peer asks again. */
+static void weft_answer_send_on(struct weft_qp *qp, const struct weft_path *path,
+				const struct weft_pkt *pkt)
 {
 	struct weft_tx_batch batch;
 	struct weft_burst *burst;
-	struct weft_path path;
 	struct sk_buff *skb;
 	void *payload;
 
-	if (weft_path_find(qp, &qp->av, pkt->qpn, &qp->resp.path, &path)) {
-		weft_count(qp->dev, no_route);
-	} else if (path.to) {
-		burst = weft_burst_alloc(qp, &qp->av, pkt);
+	if (path->to) {
+		burst = weft_burst_alloc(qp, &qp->av);
 		if (!burst)
 			return;
+		burst->pkt = *pkt;
 		weft_burst_size(burst, 1, 0);
-		weft_burst_send(qp, path.to, burst);
+		weft_burst_send(qp, path->to, burst);
 	} else {
 		skb = weft_tx_alloc(pkt, &payload);
 		if (!skb)
 			return;
-		weft_tx_begin(&batch, qp, path.ndev, &qp->av);
+		weft_tx_begin(&batch, qp, path->ndev, &qp->av);
 		weft_tx_plan(&batch, qp, 0, 1);
 		weft_tx_add(&batch, qp, pkt, skb);
 		weft_tx_send(&batch, qp);
 	}
+}
+
+/* The same; lost too if there is no way. */
+static void weft_answer_send(struct weft_qp *qp, const struct weft_pkt *pkt)
+{
+	struct weft_path path;
+
+	if (weft_path_find(qp, &qp->av, pkt->qpn, &qp->resp.path, &path))
+		weft_count(qp->dev, no_route);
+	else
+		weft_answer_send_on(qp, &path, pkt);
+}
+
+/* An acknowledgment that is still to be passed to the peer's link when the lock is free. */
+struct weft_passed_ack {
+	struct weft_dev *to; /* NULL: there is none */
+	struct weft_pkt pkt;
+};
+
+/*
+ * Acknowledge. Where a burst would be the next that the poll under way takes, the packet need not
+ * become one: it is left in @pkt, and the link is returned that weft_rx_pass() gives it to.
+ */
+static struct weft_dev *weft_responder_ack(struct weft_qp *qp, struct weft_pkt *pkt)
+{
+	struct weft_dev *dev = qp->dev;
+	struct weft_path path;
+	u32 bytes;
+
+	weft_answer_init(qp, pkt, WEFT_ACKNOWLEDGE, qp->resp.ack_psn);
+	weft_count(dev, ack_sent);
+	if (weft_path_find(qp, &qp->av, pkt->qpn, &qp->resp.path, &path)) {
+		weft_count(dev, no_route);
+		return NULL;
+	}
+	if (!path.to || READ_ONCE(dev->cfg.icrc_always) || !weft_rx_passes(path.to)) {
+		weft_answer_send_on(qp, &path, pkt);
+		return NULL;
+	}
+	bytes = weft_burst_packet_bytes(pkt->hdr_len, 0);
+	weft_count(dev, sent_pkts);
+	weft_count_add(dev, sent_bytes, bytes);
+	weft_count(dev, tx_shortcut_pkts);
+	weft_count(dev, tx_icrc_offloaded);
+	return path.to;
 }
 
 static void weft_responder_answer(struct weft_qp *qp, u8 syndrome, u32 psn)
@@ -231,12 +270,13 @@ static int weft_res_read_payload(struct weft_qp *qp, struct weft_res *res, struc
 static u32 weft_res_send_read_burst(struct weft_qp *qp, struct weft_res *res, struct weft_dev *to,
 				    const struct weft_pkt *pkt, struct weft_mr *mr, u32 room)
 {
-	struct weft_burst *burst = weft_burst_alloc(qp, &qp->av, pkt);
+	struct weft_burst *burst = weft_burst_alloc(qp, &qp->av);
 	int len;
 	u32 num;
 
 	if (!burst)
 		return 0;
+	burst->pkt = *pkt;
 	len = weft_res_read_payload(qp, res, burst, pkt, mr, room);
 	if (len < 0) {
 		weft_burst_free(burst);
@@ -371,7 +411,7 @@ static struct weft_res *weft_res_todo(struct weft_resp *resp)
 	return NULL;
 }
 
-static bool weft_responder_loop(struct weft_qp *qp, int budget)
+static bool weft_responder_loop(struct weft_qp *qp, int budget, struct weft_passed_ack *ack)
 {
 	struct weft_resp *resp = &qp->resp;
 	struct weft_res *res;
@@ -391,7 +431,7 @@ static bool weft_responder_loop(struct weft_qp *qp, int budget)
 		weft_responder_refuse_now(qp);
 	if (resp->ack_pending && !resp->broken) {
 		resp->ack_pending = false;
-		weft_responder_answer(qp, WEFT_SYNDROME_ACK, resp->ack_psn);
+		ack->to = weft_responder_ack(qp, &ack->pkt);
 	}
 	return false;
 }
@@ -399,6 +439,7 @@ static bool weft_responder_loop(struct weft_qp *qp, int budget)
 bool weft_responder_run(struct weft_qp *qp, int budget)
 {
 	struct weft_resp *resp = &qp->resp;
+	struct weft_passed_ack ack = {};
 	bool more = false;
 	bool broken = false;
 
@@ -407,11 +448,13 @@ bool weft_responder_run(struct weft_qp *qp, int budget)
 	spin_lock(&resp->lock);
 	if (qp->state >= IB_QPS_RTR && qp->state <= IB_QPS_SQE) {
 		rcu_read_lock();
-		more = weft_responder_loop(qp, budget);
+		more = weft_responder_loop(qp, budget, &ack);
 		rcu_read_unlock();
 		broken = resp->broken;
 	}
 	spin_unlock(&resp->lock);
+	if (ack.to)
+		weft_rx_pass(ack.to, &qp->av, &ack.pkt);
 	if (broken)
 		weft_qp_error(qp);
 	return more;

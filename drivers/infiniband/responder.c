@@ -357,5 +357,5 @@ void weft_responder_receive(struct weft_qp *qp, const struct weft_source *src,
 	if (broken)
 		weft_qp_error(qp);
 	else if (due)
-		weft_qp_schedule(qp);
+		weft_qp_answer(qp);
 }

@@ -9,6 +9,9 @@
  * Who sets NAPI_STATE_SCHED (napi_schedule_prep() says so) owns the queue's csd and irq_work until
  * the poll has run, so neither can be in flight twice.
  *
+ * The todo lists are the poll's alone, that is, of who owns NAPI_STATE_SCHED and is about to poll:
+ * polling_cpu says where, and what that CPU itself queues with BH off goes straight there.
+ *
  * A QP is handed from schedule to poll by the atomic qp->service_queued: whoever turns it true may
  * put the QP on one list; the poll turns it false after it took the QP off and before it serves it,
  * so a request that comes during the service is another service. weft_qp_unschedule() ends as the
@@ -58,22 +61,30 @@ static void weft_rxq_run_here(struct weft_rxq *rxq)
 	}
 }
 
-/* A doorbell that is under way on this CPU, and the queue that it will poll. BH off. */
-struct weft_doorbell {
-	bool open;
-	struct weft_rxq *rxq; /* its NAPI_STATE_SCHED is ours */
+/* What runs on this CPU. BH off. */
+struct weft_rx_here {
+	bool doorbell;             /* one is under way */
+	struct weft_rxq *bell_rxq; /* that it will poll: its NAPI_STATE_SCHED is ours */
+	struct weft_rxq *polled;   /* whose poll is under way */
 };
 
-static DEFINE_PER_CPU(struct weft_doorbell, weft_doorbell);
+static DEFINE_PER_CPU(struct weft_rx_here, weft_rx_here);
+
+/* The doorbell under way takes the poll over. From here on the queue's todo lists are ours. */
+static void weft_doorbell_take(struct weft_rx_here *here, struct weft_rxq *rxq)
+{
+	here->bell_rxq = rxq;
+	WRITE_ONCE(rxq->polling_cpu, smp_processor_id());
+}
 
 /* Can the doorbell under way take the queue's poll over? Then it does. */
 static bool weft_doorbell_takes(struct weft_rxq *rxq)
 {
-	struct weft_doorbell *bell = this_cpu_ptr(&weft_doorbell);
+	struct weft_rx_here *here = this_cpu_ptr(&weft_rx_here);
 
-	if (!bell->open || bell->rxq || in_hardirq() || in_serving_softirq())
+	if (!here->doorbell || here->bell_rxq || in_hardirq() || in_serving_softirq())
 		return false;
-	bell->rxq = rxq;
+	weft_doorbell_take(here, rxq);
 	return true;
 }
 
@@ -138,9 +149,10 @@ static bool weft_rxq_moderate(struct weft_rxq *rxq, u32 num)
 	return false;
 }
 
-static bool weft_rxq_full(struct weft_rxq *rxq, u32 num)
+/* Have @pending packets been enough? Then @num more are dropped. */
+static bool weft_rxq_full(struct weft_rxq *rxq, u32 pending, u32 num)
 {
-	if (likely(skb_queue_len(&rxq->skbs) + rxq->num_bursts < WEFT_RXQ_LIMIT))
+	if (likely(pending < WEFT_RXQ_LIMIT))
 		return false;
 	rxq->stats.drops += num;
 	weft_count_add(rxq->dev, rx_drop_queue_full, num);
@@ -157,7 +169,7 @@ void weft_rx_enqueue(struct weft_dev *dev, struct sk_buff *skb, u32 hash)
 	skb->dev = NULL; /* not held: the netdev may go while the packet waits */
 
 	spin_lock(&rxq->skbs.lock);
-	if (weft_rxq_full(rxq, 1)) {
+	if (weft_rxq_full(rxq, skb_queue_len(&rxq->skbs) + rxq->num_bursts, 1)) {
 		drop = skb;
 	} else {
 		__skb_queue_tail(&rxq->skbs, skb);
@@ -169,14 +181,13 @@ void weft_rx_enqueue(struct weft_dev *dev, struct sk_buff *skb, u32 hash)
 		weft_rxq_kick(rxq);
 }
 
-void weft_rx_enqueue_burst(struct weft_dev *dev, struct weft_burst *burst)
+static void weft_rxq_queue_burst(struct weft_rxq *rxq, struct weft_burst *burst)
 {
-	struct weft_rxq *rxq = &dev->rxq[smp_processor_id() % READ_ONCE(dev->num_rxq)];
 	struct weft_burst *drop = NULL;
 	bool fire = true;
 
 	spin_lock(&rxq->skbs.lock);
-	if (weft_rxq_full(rxq, burst->num)) {
+	if (weft_rxq_full(rxq, skb_queue_len(&rxq->skbs) + rxq->num_bursts, burst->num)) {
 		drop = burst;
 	} else {
 		weft_burst_list_add(&rxq->bursts, burst);
@@ -190,6 +201,58 @@ void weft_rx_enqueue_burst(struct weft_dev *dev, struct weft_burst *burst)
 		weft_rxq_kick(rxq);
 }
 
+/*
+ * Is the queue's poll under way on this CPU, or what the doorbell under way will end with? Not where
+ * moderation would have the packets wait.
+ */
+static bool weft_rxq_is_polled_here(struct weft_rxq *rxq, int cpu, u32 num)
+{
+	struct weft_rx_here *here;
+	u32 frames;
+
+	if (rxq->polling_cpu == cpu)
+		return true;
+	here = this_cpu_ptr(&weft_rx_here);
+	frames = READ_ONCE(rxq->dev->cfg.rx_mod.frames);
+	if (!here->doorbell || here->bell_rxq || READ_ONCE(rxq->cpu) != cpu || !frames ||
+	    frames > num || !napi_schedule_prep(&rxq->napi))
+		return false;
+	weft_doorbell_take(here, rxq);
+	return true;
+}
+
+void weft_rx_enqueue_burst(struct weft_dev *dev, struct weft_burst *burst)
+{
+	int cpu = smp_processor_id();
+	struct weft_rxq *rxq = &dev->rxq[cpu % READ_ONCE(dev->num_rxq)];
+
+	/* What this CPU has queued before comes first. */
+	if (READ_ONCE(rxq->num_bursts) || !weft_rxq_is_polled_here(rxq, cpu, burst->num))
+		return weft_rxq_queue_burst(rxq, burst);
+	if (weft_rxq_full(rxq, rxq->num_todo, burst->num))
+		return weft_burst_free(burst);
+	weft_burst_list_add(&rxq->todo_bursts, burst);
+	rxq->num_todo += burst->num;
+}
+
+bool weft_rx_passes(struct weft_dev *dev)
+{
+	struct weft_rxq *rxq = &dev->rxq[smp_processor_id() % READ_ONCE(dev->num_rxq)];
+
+	return rxq == this_cpu_read(weft_rx_here.polled) && !rxq->todo_bursts.first &&
+	       !READ_ONCE(rxq->num_bursts);
+}
+
+void weft_rx_pass(struct weft_dev *dev, const struct weft_av *av, const struct weft_pkt *pkt)
+{
+	struct weft_rxq *rxq = this_cpu_read(weft_rx_here.polled);
+	u32 bytes = weft_burst_packet_bytes(pkt->hdr_len, 0);
+
+	rxq->stats.packets++;
+	rxq->stats.bytes += bytes;
+	weft_receive_passed(dev, av, pkt, bytes);
+}
+
 void weft_rx_inline(struct weft_dev *dev, struct sk_buff *skb)
 {
 	skb->dev = NULL;
@@ -197,22 +260,22 @@ void weft_rx_inline(struct weft_dev *dev, struct sk_buff *skb)
 	weft_receive(dev, skb);
 }
 
-/* Take what waits. False: nothing does. */
-static bool weft_rxq_take(struct weft_rxq *rxq)
+/* Take what other CPUs and the stack have queued. */
+static void weft_rxq_take(struct weft_rxq *rxq)
 {
 	if (skb_queue_empty_lockless(&rxq->skbs) && !READ_ONCE(rxq->num_bursts))
-		return false;
+		return;
 	spin_lock(&rxq->skbs.lock);
 	skb_queue_splice_tail_init(&rxq->skbs, &rxq->todo);
 	weft_burst_list_splice(&rxq->todo_bursts, &rxq->bursts);
+	rxq->num_todo += rxq->num_bursts;
 	WRITE_ONCE(rxq->num_bursts, 0);
 	spin_unlock(&rxq->skbs.lock);
-	return true;
 }
 
 static bool weft_rxq_has_todo(const struct weft_rxq *rxq)
 {
-	return !skb_queue_empty(&rxq->todo) || rxq->todo_bursts.first;
+	return rxq->todo_bursts.first || !skb_queue_empty(&rxq->todo);
 }
 
 static int weft_rxq_receive_burst(struct weft_rxq *rxq)
@@ -220,30 +283,67 @@ static int weft_rxq_receive_burst(struct weft_rxq *rxq)
 	struct weft_burst *burst = weft_burst_list_pop(&rxq->todo_bursts);
 	int num = burst->num;
 
+	rxq->num_todo -= num;
 	rxq->stats.packets += num;
 	rxq->stats.bytes += burst->bytes;
 	weft_receive_burst(rxq->dev, burst);
 	return num;
 }
 
-/* The work done may be more than @budget by all but one of a burst's packets. */
+static void weft_rxq_receive_skb(struct weft_rxq *rxq)
+{
+	struct sk_buff *skb = __skb_dequeue(&rxq->todo);
+
+	rxq->stats.packets++;
+	rxq->stats.bytes += skb->len;
+	weft_receive(rxq->dev, skb);
+}
+
+/*
+ * skbs and bursts in turn: neither can keep the other waiting. The work done may be more than
+ * @budget by all but one of a burst's packets.
+ */
 static int weft_rxq_receive(struct weft_rxq *rxq, int budget)
 {
-	struct sk_buff *skb;
 	int work = 0;
 
-	while (work < budget && (weft_rxq_has_todo(rxq) || weft_rxq_take(rxq))) {
-		if (rxq->todo_bursts.first) {
+	weft_rxq_take(rxq);
+	while (work < budget && weft_rxq_has_todo(rxq)) {
+		if (rxq->todo_bursts.first)
 			work += weft_rxq_receive_burst(rxq);
-			continue;
+		if (!skb_queue_empty(&rxq->todo)) {
+			weft_rxq_receive_skb(rxq);
+			work++;
 		}
-		skb = __skb_dequeue(&rxq->todo);
-		rxq->stats.packets++;
-		rxq->stats.bytes += skb->len;
-		weft_receive(rxq->dev, skb);
-		work++;
 	}
 	return work;
+}
+
+/* Answers that a batch of packets has made due; under the RCU section that the packets had. */
+static void weft_rxq_answer(struct weft_rxq *rxq)
+{
+	struct weft_qp *qp;
+
+	while ((qp = rxq->due)) {
+		rxq->due = qp->due_next;
+		/* A full barrier: what was done before the flag was found true is seen below. */
+		xchg(&qp->due, false);
+		if (weft_responder_run(qp, WEFT_SERVICE_BUDGET))
+			weft_qp_schedule(qp);
+	}
+}
+
+void weft_qp_answer(struct weft_qp *qp)
+{
+	struct weft_rxq *rxq = this_cpu_read(weft_rx_here.polled);
+
+	if (!rxq || !weft_qp_served_here(qp))
+		return weft_qp_schedule(qp);
+	/* A full barrier: where the flag is true already, the poll that has the QP sees our answer. */
+	if (xchg(&qp->due, true))
+		return;
+	qp->due_next = rxq->due;
+	rxq->due = qp;
 }
 
 static void weft_rxq_add_qp(struct weft_rxq *rxq, struct weft_qp *qp)
@@ -303,8 +403,23 @@ static int weft_rxq_serve(struct weft_rxq *rxq, int budget)
 
 static bool weft_rxq_has_work(struct weft_rxq *rxq)
 {
-	return weft_rxq_has_todo(rxq) || !skb_queue_empty_lockless(&rxq->skbs) ||
-	       READ_ONCE(rxq->num_bursts) || READ_ONCE(rxq->num_qps);
+	return weft_rxq_has_todo(rxq) || READ_ONCE(rxq->num_qps) || READ_ONCE(rxq->num_bursts) ||
+	       !skb_queue_empty_lockless(&rxq->skbs);
+}
+
+static int weft_rxq_work(struct weft_rxq *rxq, int budget)
+{
+	int work = 0;
+
+	do {
+		rcu_read_lock();
+		work += weft_rxq_receive(rxq, budget - work);
+		weft_rxq_answer(rxq);
+		if (READ_ONCE(rxq->num_qps))
+			work += weft_rxq_serve(rxq, max_t(int, budget - work, WEFT_RXQ_MIN_SERVICES));
+		rcu_read_unlock();
+	} while (work < budget && weft_rxq_has_work(rxq));
+	return work;
 }
 
 /*
@@ -314,7 +429,7 @@ static bool weft_rxq_has_work(struct weft_rxq *rxq)
 static int weft_rxq_poll(struct napi_struct *napi, int budget)
 {
 	struct weft_rxq *rxq = container_of(napi, struct weft_rxq, napi);
-	int work = 0;
+	int work;
 
 	rxq->stats.polls++;
 	if (READ_ONCE(rxq->timer_fired)) {
@@ -323,12 +438,9 @@ static int weft_rxq_poll(struct napi_struct *napi, int budget)
 	}
 
 	WRITE_ONCE(rxq->polling_cpu, smp_processor_id());
-	do {
-		rcu_read_lock();
-		work += weft_rxq_receive(rxq, budget - work);
-		work += weft_rxq_serve(rxq, max_t(int, budget - work, WEFT_RXQ_MIN_SERVICES));
-		rcu_read_unlock();
-	} while (work < budget && weft_rxq_has_work(rxq));
+	this_cpu_write(weft_rx_here.polled, rxq);
+	work = weft_rxq_work(rxq, budget);
+	this_cpu_write(weft_rx_here.polled, NULL);
 	WRITE_ONCE(rxq->polling_cpu, -1);
 
 	if (work >= budget)
@@ -339,17 +451,17 @@ static int weft_rxq_poll(struct napi_struct *napi, int budget)
 
 void weft_rx_doorbell_begin(void)
 {
-	this_cpu_write(weft_doorbell.open, true);
+	this_cpu_write(weft_rx_here.doorbell, true);
 }
 
 /* As busy polling does it: the poll runs here and completes the NAPI, or leaves it to softirq. */
 void weft_rx_doorbell_end(void)
 {
-	struct weft_doorbell *bell = this_cpu_ptr(&weft_doorbell);
-	struct weft_rxq *rxq = bell->rxq;
+	struct weft_rx_here *here = this_cpu_ptr(&weft_rx_here);
+	struct weft_rxq *rxq = here->bell_rxq;
 
-	bell->open = false;
-	bell->rxq = NULL;
+	here->doorbell = false;
+	here->bell_rxq = NULL;
 	if (rxq && weft_rxq_poll(&rxq->napi, rxq->napi.weight) == rxq->napi.weight)
 		__napi_schedule(&rxq->napi);
 }

@@ -49,14 +49,16 @@ struct weft_rxq {
 	struct weft_dev *dev;
 	unsigned int index;
 	int cpu;                      /* where it polls; WRITE_ONCE by resize */
-	int polling_cpu;              /* where a poll runs now, or -1 */
+	int polling_cpu;              /* where a poll runs now or a doorbell is about to; or -1 */
 	bool timer_fired;             /* since the last poll */
 	struct napi_struct napi;
 	struct sk_buff_head skbs;     /* its lock; producers are hooks on any CPU; BH off */
 	struct weft_burst_list bursts; /* skbs.lock */
 	u32 num_bursts;               /* skbs.lock: packets in them */
 	struct sk_buff_head todo;     /* taken from skbs by the poll; the poll's alone */
-	struct weft_burst_list todo_bursts; /* the same of bursts */
+	struct weft_burst_list todo_bursts; /* the same of bursts, and of what this CPU queues */
+	u32 num_todo;                 /* packets in todo_bursts */
+	struct weft_qp *due;          /* that have answers to send; the poll's alone */
 	struct weft_qp *serving;      /* whose service runs; written by the poll */
 	spinlock_t qp_lock;           /* qps; interrupts off, for kernel users post so */
 	struct list_head qps;         /* QPs that wait for service, weft_qp.service_node */
@@ -77,6 +79,12 @@ enum { WEFT_RXQ_LIMIT = 8192 }; /* packets that wait in one queue */
 void weft_rx_enqueue(struct weft_dev *dev, struct sk_buff *skb, u32 hash);
 /* The same, into this CPU's queue: a packet of the same host gains nothing from another one. */
 void weft_rx_enqueue_burst(struct weft_dev *dev, struct weft_burst *burst);
+/*
+ * Would a burst to @dev be the next one that the poll under way on this CPU takes? Then a packet
+ * without payload may be passed instead, before anything else is sent there; no lock is held.
+ */
+bool weft_rx_passes(struct weft_dev *dev);
+void weft_rx_pass(struct weft_dev *dev, const struct weft_av *av, const struct weft_pkt *pkt);
 /*
  * The same without queue and moderation: the netdev steered the packet to this CPU already. In
  * softirq.
@@ -100,6 +108,11 @@ bool weft_qp_served_here(struct weft_qp *qp);
  * hardirq.
  */
 void weft_qp_schedule(struct weft_qp *qp);
+/*
+ * A packet of the poll under way has made an answer due: have weft_responder_run() called behind
+ * its batch, or, if there is no poll, with the service. BH off, under RCU.
+ */
+void weft_qp_answer(struct weft_qp *qp);
 /*
  * Take the QP off the list, if it is on one, and wait until no service of it runs. Process context.
  */

@@ -27,33 +27,27 @@ static bool weft_segment_wants_ack(const struct weft_qp *qp, const struct weft_s
 	return qp->transport == WEFT_RC && weft_req_want_ack(seg, psn, WEFT_ACK_INTERVAL);
 }
 
+static u32 weft_segment_qpn(const struct weft_qp *qp, const struct weft_swqe *wqe)
+{
+	return qp->transport == WEFT_UD ? wqe->ud.qpn : qp->attr.dest_qp_num;
+}
+
 static void weft_segment_fill(struct weft_qp *qp, const struct weft_swqe *wqe,
 			      const struct weft_segment *seg, u32 offset, struct weft_pkt *pkt,
 			      u32 psn)
 {
-	memset(pkt, 0, sizeof(*pkt));
-	pkt->opcode = seg->opcode;
-	pkt->op = weft_opcode_info(seg->opcode);
+	weft_pkt_init(pkt, seg->opcode, weft_segment_qpn(qp, wqe), psn);
 	pkt->payload_len = seg->payload_len;
-	pkt->psn = psn;
-	pkt->pkey = WEFT_PKEY_DEFAULT;
-	pkt->migreq = true;
 	pkt->solicited = weft_segment_solicits(wqe, seg, pkt->op);
 	pkt->ackreq = weft_segment_wants_ack(qp, seg, psn);
 	pkt->imm = wqe->imm;
-	if (pkt->op->flags & WEFT_OP_IETH)
-		pkt->rkey = wqe->inv_rkey;
-	else
-		pkt->rkey = wqe->rkey;
+	pkt->rkey = pkt->op->flags & WEFT_OP_IETH ? wqe->inv_rkey : wqe->rkey;
 	pkt->va = wqe->remote_addr + offset;
 	pkt->dmalen = wqe->length - offset;
 	pkt->swap_add = wqe->wr == WEFT_WR_COMPARE_SWAP ? wqe->swap : wqe->compare_add;
 	pkt->compare = wqe->compare_add;
-	if (qp->transport != WEFT_UD) {
-		pkt->qpn = qp->attr.dest_qp_num;
+	if (qp->transport != WEFT_UD)
 		return;
-	}
-	pkt->qpn = wqe->ud.qpn;
 	/* A Q_Key with the high bit set asks for the QP's own (IBTA 10.2.5). */
 	pkt->qkey = wqe->ud.qkey & BIT(31) ? qp->attr.qkey : wqe->ud.qkey;
 	pkt->src_qpn = qp->type == IB_QPT_GSI ? 1 : qp->qpn;
@@ -198,16 +192,17 @@ static u32 weft_segment_burst_name(struct weft_qp *qp, const struct weft_swqe *w
 
 static int weft_segment_send_burst(struct weft_qp *qp, const struct weft_swqe *wqe,
 				   struct weft_dev *to, const struct weft_av *av,
-				   const struct weft_pkt *pkt, u32 room)
+				   const struct weft_segment *seg, u32 psn, u32 room)
 {
-	struct weft_burst *burst = weft_burst_alloc(qp, av, pkt);
-	u32 len = pkt->payload_len;
+	struct weft_burst *burst = weft_burst_alloc(qp, av);
+	u32 len = seg->payload_len;
 	u32 num = 1;
 	void *data;
 	int err;
 
 	if (!burst)
 		return -ENOMEM;
+	weft_segment_fill(qp, wqe, seg, wqe->offset, &burst->pkt, psn);
 	if (len)
 		num = weft_segment_burst_name(qp, wqe, burst,
 					      weft_segment_burst_max(qp, wqe, room));
@@ -237,12 +232,12 @@ int weft_segment_send(struct weft_qp *qp, const struct weft_swqe *wqe, u32 psn, 
 	struct weft_path path;
 	struct weft_pkt pkt;
 
-	weft_segment_fill(qp, wqe, &seg, wqe->offset, &pkt, psn);
-	if (weft_path_find(qp, av, pkt.qpn, cache, &path)) {
+	if (weft_path_find(qp, av, weft_segment_qpn(qp, wqe), cache, &path)) {
 		weft_count(qp->dev, no_route);
 		return 1;
 	}
 	if (path.to)
-		return weft_segment_send_burst(qp, wqe, path.to, av, &pkt, room);
+		return weft_segment_send_burst(qp, wqe, path.to, av, &seg, psn, room);
+	weft_segment_fill(qp, wqe, &seg, wqe->offset, &pkt, psn);
 	return weft_segment_send_batch(qp, wqe, path.ndev, av, &pkt, room);
 }

@@ -155,12 +155,20 @@ static void weft_fetch_bind(struct weft_swqe *wqe, const struct rxe_send_wr *wr)
 	wqe->bind.access = READ_ONCE(wr->wr.mw.access);
 }
 
+/* The rest is set by what the opcode has use for. */
 static void weft_swqe_begin(struct weft_swqe *wqe, u64 wr_id, u32 opcode, u32 flags)
 {
-	memset(wqe, 0, sizeof(*wqe));
 	wqe->wr_id = wr_id;
 	wqe->opcode = opcode;
+	wqe->local = WEFT_LOCAL_NONE;
 	wqe->flags = flags;
+	wqe->length = 0;
+	wqe->offset = 0;
+	wqe->status = IB_WC_SUCCESS;
+	wqe->started = false;
+	wqe->rd_atomic = false;
+	wqe->done = false;
+	wqe->num_sge = 0;
 }
 
 /* Copy the slot at sq.fetch. */

@@ -75,12 +75,6 @@ void weft_tx_flow_detach(struct weft_tx_flow *flow)
 	weft_tx_flow_put(flow);
 }
 
-void weft_tx_flow_take(struct weft_tx_flow *flow, u32 packets)
-{
-	refcount_inc(&flow->refs);
-	atomic_add(packets, &flow->inflight);
-}
-
 void weft_tx_flow_give(struct weft_tx_flow *flow, u32 packets)
 {
 	struct weft_qp *qp;

@@ -66,7 +66,12 @@ static inline bool weft_tx_full(struct weft_tx_flow *flow)
 }
 
 /* Count an skb or a burst as in flight, which then holds the flow; and no longer. BH off. */
-void weft_tx_flow_take(struct weft_tx_flow *flow, u32 packets);
+static inline void weft_tx_flow_take(struct weft_tx_flow *flow, u32 packets)
+{
+	refcount_inc(&flow->refs);
+	atomic_add(packets, &flow->inflight);
+}
+
 void weft_tx_flow_give(struct weft_tx_flow *flow, u32 packets);
 
 /*

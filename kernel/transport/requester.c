@@ -17,13 +17,12 @@ enum position {
 
 struct wr_info {
 	u8 transports;           /* that know it */
-	bool rd_atomic;
 	bool one_packet;         /* whatever its length */
 	u8 operation[POS_COUNT];
 };
 
 #define ONE_PACKET(op) \
-	{ .transports = RC, .rd_atomic = true, .one_packet = true, \
+	{ .transports = RC, .one_packet = true, \
 	  .operation = { WEFT_##op, WEFT_##op, WEFT_##op, WEFT_##op } }
 #define SEGMENTED(t, kind, last, only) \
 	{ .transports = (t), \
@@ -41,12 +40,6 @@ static const struct wr_info wr_infos[WEFT_WR_COUNT] = {
 	[WEFT_WR_FETCH_ADD] = ONE_PACKET(FETCH_ADD),
 	[WEFT_WR_ATOMIC_WRITE] = ONE_PACKET(ATOMIC_WRITE),
 };
-
-bool weft_wr_is_rd_atomic(enum weft_wr wr)
-{
-	return wr_infos[wr].rd_atomic;
-}
-EXPORT_SYMBOL_GPL(weft_wr_is_rd_atomic);
 
 bool weft_wr_allowed(u8 transport, enum weft_wr wr)
 {

@@ -14,6 +14,7 @@ enum weft_wr {
 	WEFT_WR_SEND_INV,
 	WEFT_WR_WRITE,
 	WEFT_WR_WRITE_IMM,
+	/* these return a response of their own and count against max_rd_atomic */
 	WEFT_WR_READ,
 	WEFT_WR_COMPARE_SWAP,
 	WEFT_WR_FETCH_ADD,
@@ -21,8 +22,10 @@ enum weft_wr {
 	WEFT_WR_COUNT,
 };
 
-/* True for those that return a response of their own and count against max_rd_atomic. */
-bool weft_wr_is_rd_atomic(enum weft_wr wr);
+static inline bool weft_wr_is_rd_atomic(enum weft_wr wr)
+{
+	return wr >= WEFT_WR_READ;
+}
 
 /* May @wr be posted on a QP of @transport (WEFT_RC, WEFT_UC, WEFT_UD)? */
 bool weft_wr_allowed(u8 transport, enum weft_wr wr);
