@@ -137,7 +137,14 @@ static void weft_comp_nak(struct weft_qp *qp, struct weft_swqe *wqe, enum weft_n
 static bool weft_comp_apply(struct weft_qp *qp, struct weft_swqe *wqe,
 			    const struct weft_source *src, const struct weft_pkt *pkt)
 {
-	struct weft_comp_wqe oldest = {
+	struct weft_comp_result res;
+	struct weft_comp_wqe oldest;
+
+	if (weft_comp_is_acked(wqe->wr, wqe->last_psn, qp->req.max_psn, pkt)) {
+		weft_comp_success(qp, wqe);
+		return true;
+	}
+	oldest = (struct weft_comp_wqe){
 		.wr = wqe->wr,
 		.first_psn = wqe->first_psn,
 		.last_psn = wqe->last_psn,
@@ -145,8 +152,7 @@ static bool weft_comp_apply(struct weft_qp *qp, struct weft_swqe *wqe,
 		.len = wqe->length,
 		.mtu = qp->mtu,
 	};
-	struct weft_comp_result res = weft_comp_step(&oldest, qp->req.max_psn, pkt);
-
+	res = weft_comp_step(&oldest, qp->req.max_psn, pkt);
 	switch (res.verdict) {
 	case WEFT_COMP_DROP:
 		break;
@@ -197,16 +203,10 @@ static void weft_comp_count(struct weft_qp *qp, const struct weft_pkt *pkt)
 {
 	if (pkt->opcode != (WEFT_RC | WEFT_ACKNOWLEDGE))
 		return;
-	switch (weft_syndrome_kind(pkt->syndrome)) {
-	case WEFT_ACK_POSITIVE:
+	if (weft_syndrome_is_ack(pkt->syndrome))
 		weft_count(qp->dev, ack_rcvd);
-		break;
-	case WEFT_ACK_NAK:
+	else if (weft_syndrome_kind(pkt->syndrome) == WEFT_ACK_NAK)
 		weft_count(qp->dev, nak_rcvd);
-		break;
-	default:
-		break;
-	}
 }
 
 void weft_completer_receive(struct weft_qp *qp, const struct weft_source *src,

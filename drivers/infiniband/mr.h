@@ -159,12 +159,6 @@ static inline struct weft_mr *weft_lkey_find(struct weft_keys *keys, u32 lkey, u
 	return mr;
 }
 
-/*
- * MR behind @rkey (an MR, or a window bound to one) if it grants the IB_ACCESS_REMOTE_* bits of
- * @access to [@addr, @addr + @len) for a packet to @qp. NULL: a remote access error. resp.lock.
- */
-struct weft_mr *weft_rkey_find(struct weft_qp *qp, u32 rkey, u64 addr, u64 len, int access);
-
 /* weft_mr_chunk() of a range that ends behind its first block, or of all kernel memory. */
 void *weft_mr_chunk_far(const struct weft_mr *mr, u64 addr, u32 want, u32 *got);
 

@@ -33,7 +33,7 @@ struct weft_mr *weft_keys_search(struct weft_keys *keys, u32 key)
 	return mr;
 }
 
-static struct weft_mr *weft_window_load(struct weft_qp *qp, u32 rkey)
+struct weft_mr *weft_window_load(struct weft_qp *qp, u32 rkey)
 {
 	struct weft_mw *mw = xa_load(&qp->dev->mws, rkey >> 8);
 	struct weft_mr *view = mw ? rcu_dereference(mw->view) : NULL;
@@ -41,20 +41,6 @@ static struct weft_mr *weft_window_load(struct weft_qp *qp, u32 rkey)
 	if (!view || view->key != rkey || (view->qpn && view->qpn != qp->qpn))
 		return NULL;
 	return view;
-}
-
-struct weft_mr *weft_rkey_find(struct weft_qp *qp, u32 rkey, u64 addr, u64 len, int access)
-{
-	struct weft_mr *mr;
-
-	if (rkey >> 8 >= WEFT_MW_INDEX_FIRST)
-		mr = weft_window_load(qp, rkey);
-	else
-		mr = weft_keys_load(&qp->resp.keys, rkey);
-	if (!mr || mr->ibmr.pd != qp->ibqp.pd || (mr->access & access) != access ||
-	    !weft_mr_covers(mr, addr, len))
-		return NULL;
-	return mr;
 }
 
 void *weft_mr_chunk_far(const struct weft_mr *mr, u64 addr, u32 want, u32 *got)

@@ -108,6 +108,14 @@ static bool weft_path_lasts(const struct weft_av *av, const struct weft_path_cac
 	       (!found->far || READ_ONCE(found->far->reg_state) == NETREG_REGISTERED);
 }
 
+static int weft_path_set(struct weft_qp *qp, const struct weft_av *av,
+			 const struct weft_path_cache *found, struct weft_path *path)
+{
+	path->ndev = found->ndev;
+	path->to = found->peer && weft_path_is_short(qp, av, found) ? found->peer : NULL;
+	return 0;
+}
+
 int weft_path_find(struct weft_qp *qp, const struct weft_av *av, u32 qpn,
 		   struct weft_path_cache *cache, struct weft_path *path)
 {
@@ -115,22 +123,18 @@ int weft_path_find(struct weft_qp *qp, const struct weft_av *av, u32 qpn,
 
 	/* Pairs with the barrier in weft_path_changed(). */
 	found.generation = atomic_read_acquire(&weft_path_generation);
-	if (cache && cache->generation == found.generation) {
-		found = *cache;
-	} else {
-		found.ndev = weft_path_netdev(qp, av);
-		if (!found.ndev)
-			return -ENODEV;
-		found.peer = weft_path_peer(dev_net(found.ndev), av, qpn, found.ndev->ifindex);
-		found.far = found.peer ? NULL : weft_cable_far(found.ndev);
-		if (found.far)
-			found.peer = weft_path_far_peer(found.far, av, qpn);
-		if (cache && weft_path_lasts(av, &found))
-			*cache = found;
-	}
-	path->ndev = found.ndev;
-	path->to = found.peer && weft_path_is_short(qp, av, &found) ? found.peer : NULL;
-	return 0;
+	if (likely(cache && cache->generation == found.generation))
+		return weft_path_set(qp, av, cache, path);
+	found.ndev = weft_path_netdev(qp, av);
+	if (!found.ndev)
+		return -ENODEV;
+	found.peer = weft_path_peer(dev_net(found.ndev), av, qpn, found.ndev->ifindex);
+	found.far = found.peer ? NULL : weft_cable_far(found.ndev);
+	if (found.far)
+		found.peer = weft_path_far_peer(found.far, av, qpn);
+	if (cache && weft_path_lasts(av, &found))
+		*cache = found;
+	return weft_path_set(qp, av, &found, path);
 }
 
 /* --- route --- */

@@ -19,6 +19,7 @@
 
 #include <linux/completion.h>
 #include <linux/hrtimer.h>
+#include <linux/rculist.h>
 #include <linux/refcount.h>
 #include <weft/bth.h>
 #include <weft/requester.h>
@@ -228,14 +229,46 @@ struct weft_qp {
 	unsigned long async_events;      /* bit per ib_event_type */
 };
 
+/* Under RCU and resp.lock. NULL: no window has the key, or it is not for this QP. mr_copy.c */
+struct weft_mr *weft_window_load(struct weft_qp *qp, u32 rkey);
+
+/*
+ * MR behind @rkey (an MR, or a window bound to one) if it grants the IB_ACCESS_REMOTE_* bits of
+ * @access to [@addr, @addr + @len) for a packet to @qp. NULL: a remote access error. resp.lock.
+ */
+static inline struct weft_mr *weft_rkey_find(struct weft_qp *qp, u32 rkey, u64 addr, u64 len,
+					     int access)
+{
+	struct weft_mr *mr = rkey >> 8 < WEFT_MW_INDEX_FIRST
+				     ? weft_keys_load(&qp->resp.keys, rkey)
+				     : weft_window_load(qp, rkey);
+
+	if (!mr || mr->ibmr.pd != qp->ibqp.pd || (mr->access & access) != access ||
+	    !weft_mr_covers(mr, addr, len))
+		return NULL;
+	return mr;
+}
+
 static inline struct weft_qp *weft_from_ibqp(struct ib_qp *ibqp)
 {
 	return container_of(ibqp, struct weft_qp, ibqp);
 }
 
 /* --- qp_table.c: QPN → QP, for all devices of the host --- */
+enum { WEFT_QP_BUCKETS = 1 << 12 };
+extern struct hlist_head weft_qp_buckets[WEFT_QP_BUCKETS];
+
 /* Under RCU; no reference is taken. QP1 is not in it (weft_dev.gsi). */
-struct weft_qp *weft_qp_find(u32 qpn);
+static inline struct weft_qp *weft_qp_find(u32 qpn)
+{
+	struct weft_qp *qp;
+
+	hlist_for_each_entry_rcu(qp, &weft_qp_buckets[qpn % WEFT_QP_BUCKETS], table_node)
+		if (qp->qpn == qpn)
+			return qp;
+	return NULL;
+}
+
 int weft_qp_table_add(struct weft_qp *qp);
 void weft_qp_table_del(struct weft_qp *qp);
 /* Call @fn for each QP of @dev; may sleep (a reference is held around the call). */
@@ -303,6 +336,7 @@ void weft_responder_receive(struct weft_qp *qp, const struct weft_source *src,
 			    const struct weft_pkt *pkt);
 /*
  * resource.c: send READ responses, atomic answers and the pending ACK. True: the budget ended it.
+ * Under RCU.
  */
 bool weft_responder_run(struct weft_qp *qp, int budget);
 /* resource.c: remember a READ or atomic (new), answer a duplicate (again). resp.lock. */

@@ -13,21 +13,9 @@
 
 #include "qp.h"
 
-enum { WEFT_QP_BUCKETS = 1 << 12 };
-
 static DEFINE_XARRAY_ALLOC(weft_qps);
 static u32 weft_qpn_next;
-static struct hlist_head weft_qp_buckets[WEFT_QP_BUCKETS];
-
-struct weft_qp *weft_qp_find(u32 qpn)
-{
-	struct weft_qp *qp;
-
-	hlist_for_each_entry_rcu(qp, &weft_qp_buckets[qpn % WEFT_QP_BUCKETS], table_node)
-		if (qp->qpn == qpn)
-			return qp;
-	return NULL;
-}
+struct hlist_head weft_qp_buckets[WEFT_QP_BUCKETS];
 
 int weft_qp_table_add(struct weft_qp *qp)
 {

@@ -447,9 +447,7 @@ bool weft_responder_run(struct weft_qp *qp, int budget)
 		return false;
 	spin_lock(&resp->lock);
 	if (qp->state >= IB_QPS_RTR && qp->state <= IB_QPS_SQE) {
-		rcu_read_lock();
 		more = weft_responder_loop(qp, budget, &ack);
-		rcu_read_unlock();
 		broken = resp->broken;
 	}
 	spin_unlock(&resp->lock);

@@ -319,6 +319,12 @@ static int weft_rxq_receive(struct weft_rxq *rxq, int budget)
 	return work;
 }
 
+/* The queue that serves the QP. */
+static struct weft_rxq *weft_qp_rxq(const struct weft_qp *qp)
+{
+	return &qp->dev->rxq[READ_ONCE(qp->service_queue) % READ_ONCE(qp->dev->num_rxq)];
+}
+
 /* Answers that a batch of packets has made due; under the RCU section that the packets had. */
 static void weft_rxq_answer(struct weft_rxq *rxq)
 {
@@ -337,7 +343,7 @@ void weft_qp_answer(struct weft_qp *qp)
 {
 	struct weft_rxq *rxq = this_cpu_read(weft_rx_here.polled);
 
-	if (!rxq || !weft_qp_served_here(qp))
+	if (!rxq || (rxq != weft_qp_rxq(qp) && !weft_qp_served_here(qp)))
 		return weft_qp_schedule(qp);
 	/* A full barrier: where the flag is true already, the poll that has the QP sees our answer. */
 	if (xchg(&qp->due, true))
@@ -449,9 +455,10 @@ static int weft_rxq_poll(struct napi_struct *napi, int budget)
 	return work;
 }
 
-void weft_rx_doorbell_begin(void)
+bool weft_rx_doorbell_begin(struct weft_qp *qp)
 {
 	this_cpu_write(weft_rx_here.doorbell, true);
+	return weft_qp_served_here(qp);
 }
 
 /* As busy polling does it: the poll runs here and completes the NAPI, or leaves it to softirq. */
@@ -472,7 +479,7 @@ bool weft_qp_served_here(struct weft_qp *qp)
 	unsigned int num = READ_ONCE(dev->num_rxq);
 	int cpu = raw_smp_processor_id();
 
-	if (READ_ONCE(dev->rxq[READ_ONCE(qp->service_queue) % num].cpu) == cpu)
+	if (READ_ONCE(weft_qp_rxq(qp)->cpu) == cpu)
 		return true;
 	if (READ_ONCE(qp->req.una) != READ_ONCE(qp->req.max_psn) ||
 	    atomic_read(&qp->flow->inflight) || READ_ONCE(dev->rxq[cpu % num].cpu) != cpu)
@@ -483,13 +490,12 @@ bool weft_qp_served_here(struct weft_qp *qp)
 
 void weft_qp_schedule(struct weft_qp *qp)
 {
-	struct weft_dev *dev = qp->dev;
 	struct weft_rxq *rxq;
 
 	if (READ_ONCE(qp->service_dead) || xchg(&qp->service_queued, true))
 		return;
 	weft_qp_served_here(qp);
-	rxq = &dev->rxq[READ_ONCE(qp->service_queue) % READ_ONCE(dev->num_rxq)];
+	rxq = weft_qp_rxq(qp);
 	weft_rxq_add_qp(rxq, qp);
 	weft_rxq_kick(rxq);
 }

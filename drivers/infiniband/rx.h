@@ -92,10 +92,10 @@ void weft_rx_pass(struct weft_dev *dev, const struct weft_av *av, const struct w
 void weft_rx_inline(struct weft_dev *dev, struct sk_buff *skb);
 
 /*
- * Around a doorbell, BH off in between: what is queued for this CPU meanwhile is polled at the end,
- * without a softirq.
+ * Around a doorbell of the QP, BH off in between: what is queued for this CPU meanwhile is polled at
+ * the end, without a softirq. False: another CPU is to send for the QP.
  */
-void weft_rx_doorbell_begin(void);
+bool weft_rx_doorbell_begin(struct weft_qp *qp);
 void weft_rx_doorbell_end(void);
 
 /*

@@ -353,8 +353,7 @@ int weft_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr, const struct
 		return weft_post_send_kernel(qp, wr, bad);
 
 	local_bh_disable();
-	weft_rx_doorbell_begin();
-	if (!weft_qp_served_here(qp) || weft_requester_run(qp, WEFT_DOORBELL_BUDGET))
+	if (!weft_rx_doorbell_begin(qp) || weft_requester_run(qp, WEFT_DOORBELL_BUDGET))
 		weft_qp_schedule(qp);
 	weft_rx_doorbell_end();
 	local_bh_enable();

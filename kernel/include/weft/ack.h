@@ -34,6 +34,12 @@ static inline u8 weft_syndrome_nak(enum weft_nak_code code)
 
 enum weft_ack_kind weft_syndrome_kind(u8 syndrome);
 
+/* WEFT_ACK_POSITIVE; the low five bits are credits. */
+static inline bool weft_syndrome_is_ack(u8 syndrome)
+{
+	return syndrome < 0x20;
+}
+
 static inline u8 weft_syndrome_value(u8 syndrome)
 {
 	return syndrome & 0x1f;

@@ -44,6 +44,18 @@ struct weft_comp_result {
 };
 
 /*
+ * Is the packet a positive acknowledgment of all of a SEND or WRITE? weft_comp_step() says NEXT then;
+ * the most frequent case need not ask it.
+ */
+static inline bool weft_comp_is_acked(enum weft_wr wr, u32 last_psn, u32 next_psn,
+				      const struct weft_pkt *pkt)
+{
+	return pkt->opcode == (WEFT_RC | WEFT_ACKNOWLEDGE) &&
+	       weft_syndrome_is_ack(pkt->syndrome) && !weft_wr_is_rd_atomic(wr) &&
+	       !weft_psn_before(pkt->psn, last_psn) && weft_psn_before(pkt->psn, next_psn);
+}
+
+/*
  * @wqe: the oldest request not complete. @next_psn: one behind the highest PSN that was ever sent
  * (a resend does not lower it; a READ's responses count as sent), so that responses to what was
  * never sent are dropped. @pkt: a RESPONSE packet.
