@@ -12,6 +12,7 @@
 #include "ip.h"
 #include "qp.h"
 #include "rx.h"
+#include "vec.h"
 
 enum { WEFT_BURSTS_KEPT = IS_ENABLED(CONFIG_KASAN) ? 0 : 64 };
 
@@ -21,6 +22,7 @@ struct weft_burst_stock {
 };
 
 static struct kmem_cache *weft_burst_cache;
+static struct kmem_cache *weft_burst_data_cache; /* WEFT_BURST_COPIED bytes each */
 static DEFINE_PER_CPU(struct weft_burst_stock, weft_burst_stock);
 
 /* --- memory; BH off --- */
@@ -67,10 +69,18 @@ struct weft_burst *weft_burst_alloc(struct weft_qp *qp, const struct weft_av *av
 	return burst;
 }
 
+static void weft_burst_free_data(struct weft_burst *burst)
+{
+	if (burst->has_long_data)
+		kmem_cache_free(weft_burst_data_cache, burst->data);
+	else
+		kfree(burst->data);
+}
+
 void weft_burst_free(struct weft_burst *burst)
 {
 	if (!burst->num_parts && burst->data != burst->inline_data)
-		kfree(burst->data);
+		weft_burst_free_data(burst);
 	if (burst->num)
 		weft_tx_flow_give(burst->flow, burst->num);
 	weft_burst_keep(burst);
@@ -130,14 +140,17 @@ bool weft_burst_name_mr(struct weft_burst *burst, struct weft_keys *keys, struct
 
 void *weft_burst_room(struct weft_burst *burst, u32 len)
 {
-	/* Much at once is a favour: it shall not take the last memory from others. */
-	gfp_t gfp = len > PAGE_SIZE ? GFP_NOWAIT : GFP_ATOMIC;
 	void *data;
 
 	burst->num_parts = 0;
 	if (len <= WEFT_BURST_INLINE)
 		return burst->inline_data;
-	data = kmalloc(len, gfp | __GFP_NOWARN);
+	burst->has_long_data = len > PAGE_SIZE;
+	/* Much at once is a favour: it shall not take the last memory from others. */
+	if (burst->has_long_data)
+		data = kmem_cache_alloc(weft_burst_data_cache, GFP_NOWAIT | __GFP_NOWARN);
+	else
+		data = kmalloc(len, GFP_ATOMIC | __GFP_NOWARN);
 	if (data)
 		burst->data = data;
 	return data;
@@ -199,7 +212,7 @@ void weft_burst_read(const struct weft_burst *burst, u32 offset, void *to, u32 l
 		if (unlikely(to < from + got && from < to + got))
 			memmove(to, from, got);
 		else
-			memcpy(to, from, got);
+			weft_vec_copy(to, from, got);
 	}
 }
 
@@ -257,10 +270,21 @@ void weft_burst_send(struct weft_qp *qp, struct weft_dev *to, struct weft_burst 
 
 /* --- module --- */
 
+/* Memory that has a constructor is not cleared each time it is taken. */
+static void weft_burst_data_init(void *data)
+{
+}
+
 int weft_burst_init(void)
 {
 	weft_burst_cache = KMEM_CACHE(weft_burst, SLAB_HWCACHE_ALIGN);
-	return weft_burst_cache ? 0 : -ENOMEM;
+	weft_burst_data_cache = kmem_cache_create("weft_burst_data", WEFT_BURST_COPIED, 0, 0,
+						  weft_burst_data_init);
+	if (weft_burst_cache && weft_burst_data_cache)
+		return 0;
+	kmem_cache_destroy(weft_burst_cache);
+	kmem_cache_destroy(weft_burst_data_cache);
+	return -ENOMEM;
 }
 
 /* No device is left, so nobody takes or keeps any more. */
@@ -279,4 +303,5 @@ void weft_burst_uninit(void)
 		}
 	}
 	kmem_cache_destroy(weft_burst_cache);
+	kmem_cache_destroy(weft_burst_data_cache);
 }

@@ -30,6 +30,7 @@ enum {
 	WEFT_BURST_PACKETS = 32,  /* at most; bits of ackreq */
 	WEFT_BURST_PARTS = 4,     /* pieces of memory regions */
 	WEFT_BURST_INLINE = 256,  /* bytes that need no memory of their own */
+	WEFT_BURST_COPIED = 1 << 16, /* most bytes of a copy; a multiple of all path MTUs */
 };
 
 /* A piece of a memory region. */
@@ -58,6 +59,7 @@ struct weft_burst {
 	u16 src_port;
 	u16 ip_id;                  /* of the first */
 	bool has_icrc;
+	bool has_long_data;         /* data is of the cache for that */
 	u8 num_parts;               /* 0: the payload is at data */
 	int access;                 /* that the parts must grant */
 	u32 mr_generation;
@@ -138,7 +140,7 @@ u32 weft_burst_name_sge(struct weft_burst *burst, struct weft_keys *keys, const 
 /* The same of a region that a peer may read. False: it cannot be named. */
 bool weft_burst_name_mr(struct weft_burst *burst, struct weft_keys *keys, struct weft_mr *mr,
 			u64 addr, u32 len);
-/* Memory for @len bytes of copied payload. NULL: there is none. */
+/* Memory for @len bytes of copied payload, up to WEFT_BURST_COPIED. NULL: there is none. */
 void *weft_burst_room(struct weft_burst *burst, u32 len);
 /* Make it @num packets of @len bytes in all, once. @num > 1: middle, last and ackreq are set. */
 void weft_burst_size(struct weft_burst *burst, u32 num, u32 len);

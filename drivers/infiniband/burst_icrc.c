@@ -31,26 +31,38 @@ static void weft_burst_head_init(struct weft_burst_head *head, const struct weft
 	weft_icrc_mask(head->ip, head->ip_len, burst->av.v6);
 }
 
+static void weft_burst_head_set(struct weft_burst_head *head, const struct weft_burst *burst,
+				const struct weft_pkt *pkt)
+{
+	struct udphdr *udp = (void *)head->ip + head->ip_len;
+	struct ipv6hdr *ip6 = (void *)head->ip;
+	struct iphdr *ip = (void *)head->ip;
+	u16 udp_len = sizeof(*udp) + weft_burst_packet_bytes(pkt->hdr_len, pkt->payload_len);
+
+	if (burst->av.v6)
+		ip6->payload_len = htons(udp_len);
+	else
+		ip->tot_len = htons(sizeof(*ip) + udp_len);
+	udp->len = htons(udp_len);
+	weft_pkt_build(udp + 1, pkt);
+	weft_icrc_mask_bth(udp + 1);
+}
+
 /* CRC state behind the headers of packet @i, which is @pkt. */
 static u32 weft_burst_head_crc(struct weft_burst_head *head, const struct weft_burst *burst, u32 i,
 			       const struct weft_pkt *pkt, weft_crc32_fn crc)
 {
 	struct udphdr *udp = (void *)head->ip + head->ip_len;
-	struct ipv6hdr *ip6 = (void *)head->ip;
 	struct iphdr *ip = (void *)head->ip;
-	u16 udp_len = sizeof(*udp) + weft_burst_packet_bytes(pkt->op->hdr_len, pkt->payload_len);
+	struct weft_bth *bth = (void *)(udp + 1);
 
-	if (burst->av.v6) {
-		ip6->payload_len = htons(udp_len);
-	} else {
-		ip->tot_len = htons(sizeof(*ip) + udp_len);
+	if (i < 2 || i + 1 == burst->num)
+		weft_burst_head_set(head, burst, pkt);
+	else /* one middle packet is like the other */
+		bth->psn = cpu_to_be32((pkt->ackreq ? WEFT_BTH_ACKREQ : 0) | pkt->psn);
+	if (!burst->av.v6)
 		ip->id = htons(burst->ip_id + i);
-	}
-	udp->len = htons(udp_len);
-	weft_pkt_build(udp + 1, pkt);
-	weft_icrc_mask_bth(udp + 1);
-	return crc(~0, head->ones,
-		   sizeof(head->ones) + head->ip_len + sizeof(*udp) + pkt->op->hdr_len);
+	return crc(~0, head->ones, sizeof(head->ones) + head->ip_len + sizeof(*udp) + pkt->hdr_len);
 }
 
 static __le32 weft_burst_icrc(struct weft_burst_head *head, const struct weft_burst *burst, u32 i,

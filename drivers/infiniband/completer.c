@@ -229,7 +229,7 @@ void weft_completer_receive(struct weft_qp *qp, const struct weft_source *src,
 		if (!wqe)
 			break;
 		again = weft_comp_apply(qp, wqe, src, pkt);
-		if (!weft_requester_reap(qp)) {
+		if (wqe->done && !weft_requester_reap(qp)) {
 			failed = true;
 			break;
 		}

@@ -11,6 +11,7 @@
 #include <weft/bth.h>
 
 #include "frags.h"
+#include "vec.h"
 
 /* Bytes from @data on that one reference keeps: to the end of its page, or compound page. */
 static u32 weft_frags_page_rest(const void *data)
@@ -94,69 +95,56 @@ void *weft_frags_add_room(struct sk_buff *skb, u32 len)
 	return data;
 }
 
-/* --- ICRC --- */
+/* --- reading --- */
 
-static u32 weft_skb_crc(const struct sk_buff *skb, u32 offset, u32 len, u32 state,
-			weft_crc32_fn crc);
-
-/* @offset: behind the linear part. */
-static u32 weft_skb_crc_frags(const struct sk_buff *skb, u32 offset, u32 len, u32 state,
-			      weft_crc32_fn crc)
+/* Where the byte at @offset is, and in @got how many (≤ @want, ≥ 1) stand there. In bounds. */
+static const void *weft_skb_chunk(const struct sk_buff *skb, u32 offset, u32 want, u32 *got)
 {
 	const skb_frag_t *frag = skb_shinfo(skb)->frags;
 	const skb_frag_t *end = frag + skb_shinfo(skb)->nr_frags;
 	const struct sk_buff *next;
-	u32 here;
 
-	for (; len && frag < end; frag++) {
-		if (offset >= skb_frag_size(frag)) {
-			offset -= skb_frag_size(frag);
-			continue;
-		}
-		here = min(skb_frag_size(frag) - offset, len);
-		state = crc(state, skb_frag_address(frag) + offset, here);
-		offset = 0;
-		len -= here;
+	if (offset < skb_headlen(skb)) {
+		*got = min(skb_headlen(skb) - offset, want);
+		return skb->data + offset;
 	}
-	if (likely(!len))
-		return state;
-	skb_walk_frags(skb, next) {
-		if (offset >= next->len) {
-			offset -= next->len;
-			continue;
+	offset -= skb_headlen(skb);
+	for (; frag < end; offset -= skb_frag_size(frag++)) {
+		if (offset < skb_frag_size(frag)) {
+			*got = min(skb_frag_size(frag) - offset, want);
+			return skb_frag_address(frag) + offset;
 		}
-		here = min(next->len - offset, len);
-		state = weft_skb_crc(next, offset, here, state, crc);
-		offset = 0;
-		len -= here;
 	}
-	return state;
+	next = skb_shinfo(skb)->frag_list;
+	for (; offset >= next->len; next = next->next)
+		offset -= next->len;
+	return weft_skb_chunk(next, offset, want, got);
 }
 
-/* @state continued over @len bytes from @offset on, in bounds. */
-static u32 weft_skb_crc(const struct sk_buff *skb, u32 offset, u32 len, u32 state,
-			weft_crc32_fn crc)
+void weft_skb_copy(const struct sk_buff *skb, u32 offset, void *to, u32 len)
 {
-	u32 linear = skb_headlen(skb);
-	u32 here;
+	const void *from;
+	u32 got;
 
-	if (offset < linear) {
-		here = min(linear - offset, len);
-		state = crc(state, skb->data + offset, here);
-		offset += here;
-		len -= here;
+	for (; len; offset += got, to += got, len -= got) {
+		from = weft_skb_chunk(skb, offset, len, &got);
+		weft_vec_copy(to, from, got);
 	}
-	return len ? weft_skb_crc_frags(skb, offset - linear, len, state, crc) : state;
 }
 
 __le32 weft_skb_icrc(const struct sk_buff *skb, u32 bth, u32 len, const void *ip, u32 ip_len,
 		     bool v6, weft_crc32_fn crc)
 {
-	const u32 masked = sizeof(struct weft_bth);
+	u32 offset = bth + sizeof(struct weft_bth);
 	const void *udp = ip + ip_len;
-	u32 state;
+	const void *from;
+	u32 state, got;
 
 	state = v6 ? weft_icrc_v6(crc, ip, udp, skb->data + bth)
 		   : weft_icrc_v4(crc, ip, ip_len, udp, skb->data + bth);
-	return weft_icrc_finish(weft_skb_crc(skb, bth + masked, len - masked, state, crc));
+	for (; offset < bth + len; offset += got) {
+		from = weft_skb_chunk(skb, offset, bth + len - offset, &got);
+		state = crc(state, from, got);
+	}
+	return weft_icrc_finish(state);
 }

@@ -21,6 +21,9 @@ bool weft_frags_name_sge(struct sk_buff *skb, struct weft_keys *keys, const stru
 /* Append @len bytes of memory of its own. NULL: there is none. BH off. */
 void *weft_frags_add_room(struct sk_buff *skb, u32 len);
 
+/* Copy @len bytes from @offset on, in bounds. */
+void weft_skb_copy(const struct sk_buff *skb, u32 offset, void *to, u32 len);
+
 /*
  * ICRC of a packet whose BTH is linear, @bth bytes behind skb->data, and which has @len bytes from
  * there to the ICRC's place. @ip: its IP header of @ip_len bytes, UDP behind it. @crc: what

@@ -8,8 +8,10 @@
 #include <linux/skbuff.h>
 
 #include "burst.h"
+#include "frags.h"
 #include "mr.h"
 #include "qp.h"
+#include "vec.h"
 
 struct weft_mr *weft_mr_load(struct weft_dev *dev, u32 key)
 {
@@ -72,11 +74,11 @@ void *weft_mr_chunk_far(const struct weft_mr *mr, u64 addr, u32 want, u32 *got)
 static void weft_source_copy(const struct weft_source *src, u32 offset, void *to, u32 len)
 {
 	if (src->burst && !src->burst->num_parts)
-		memcpy(to, src->burst->data + src->offset + offset, len);
+		weft_vec_copy(to, src->burst->data + src->offset + offset, len);
 	else if (src->burst)
 		weft_burst_read(src->burst, src->offset + offset, to, len);
 	else
-		skb_copy_bits(src->skb, src->offset + offset, to, len);
+		weft_skb_copy(src->skb, src->offset + offset, to, len);
 }
 
 void weft_source_read(const struct weft_source *src, void *to, u32 len)
@@ -118,10 +120,10 @@ static void weft_copy_chunk(const struct weft_copy *copy, void *mem, u32 len)
 {
 	switch (copy->kind) {
 	case WEFT_COPY_OUT:
-		memcpy(copy->dst, mem, len);
+		weft_vec_copy(copy->dst, mem, len);
 		break;
 	case WEFT_COPY_IN:
-		memcpy(mem, copy->src, len);
+		weft_vec_copy(mem, copy->src, len);
 		break;
 	case WEFT_COPY_IN_PACKET:
 		weft_source_copy(copy->packet, copy->offset, mem, len);
@@ -260,7 +262,7 @@ int weft_sge_to_buf(struct weft_keys *keys, const struct ib_sge *sge, int num_sg
 	void *mem = weft_sge_flat(keys, sge, num_sge, offset, len, 0);
 
 	if (likely(mem)) {
-		memcpy(buf, mem, len);
+		weft_vec_copy(buf, mem, len);
 		return 0;
 	}
 	return weft_sge_copy(keys, sge, num_sge, offset, &todo, 0);

@@ -254,6 +254,7 @@ static int weft_res_read_payload(struct weft_qp *qp, struct weft_res *res, struc
 	if (len > WEFT_BURST_INLINE && !READ_ONCE(qp->dev->cfg.icrc_always) &&
 	    weft_burst_name_mr(burst, &qp->resp.keys, mr, res->va, len))
 		return len;
+	len = min_t(u32, len, WEFT_BURST_COPIED);
 	data = weft_burst_room(burst, len);
 	if (!data && len > pkt->payload_len) {
 		len = pkt->payload_len;

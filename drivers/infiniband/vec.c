@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * CRC-32 by the vector registers of x86-64.
+ * CRC-32 and copies by the vector registers of x86-64.
  *
  * The CRC of a text T of 128-bit blocks is T(x) · x^32 mod P(x). A block A·x^64 + B that stands D
  * bits before another one may be added to that one as A · (x^(64+D) mod P) + B · (x^D mod P): two
@@ -30,9 +30,11 @@ enum {
 	WEFT_VEC_BLOCK = 16,
 	WEFT_VEC_LANES = 8,
 	WEFT_VEC_ROUND = WEFT_VEC_LANES * WEFT_VEC_BLOCK,
+	WEFT_VEC_COPY_ROUND = 256,
 };
 
 static bool weft_vec_usable __ro_after_init;
+static bool weft_vec_copies __ro_after_init;
 
 /* Pairs for the low and the high half. */
 static struct weft_vec_constants {
@@ -87,20 +89,6 @@ static void weft_vec_crc_first(u32 crc, const u8 *p, unsigned int n)
 		     : : [crc] "r"(crc), [p] "r"(p), [shift] "r"(weft_vec_shift + n) : "memory");
 }
 
-/* A block more in each lane. */
-static void weft_vec_crc_round(const u8 *p)
-{
-	asm volatile(WEFT_FOLD(0, "0x00(%[p])")
-		     WEFT_FOLD(1, "0x10(%[p])")
-		     WEFT_FOLD(2, "0x20(%[p])")
-		     WEFT_FOLD(3, "0x30(%[p])")
-		     WEFT_FOLD(4, "0x40(%[p])")
-		     WEFT_FOLD(5, "0x50(%[p])")
-		     WEFT_FOLD(6, "0x60(%[p])")
-		     WEFT_FOLD(7, "0x70(%[p])")
-		     : : [p] "r"(p) : "memory");
-}
-
 /* All lanes from lane 0 and seven blocks; whole rounds; and all in one lane, which is lane 0. */
 static const u8 *weft_vec_crc_rounds(const u8 *p, size_t rounds)
 {
@@ -114,14 +102,21 @@ static const u8 *weft_vec_crc_rounds(const u8 *p, size_t rounds)
 		     "vmovdqa %[k], %%xmm9"
 		     : : [p] "r"(p), [k] "m"(weft_vec_k.fold_round) : "memory");
 	p += WEFT_VEC_ROUND - WEFT_VEC_BLOCK;
-	for (; rounds >= 2; rounds -= 2, p += 2 * WEFT_VEC_ROUND) {
-		weft_vec_crc_round(p);
-		weft_vec_crc_round(p + WEFT_VEC_ROUND);
-	}
-	if (rounds) {
-		weft_vec_crc_round(p);
-		p += WEFT_VEC_ROUND;
-	}
+	/* A block more in each lane. */
+	if (rounds)
+		asm volatile("1:\n\t"
+			     WEFT_FOLD(0, "0x00(%[p])")
+			     WEFT_FOLD(1, "0x10(%[p])")
+			     WEFT_FOLD(2, "0x20(%[p])")
+			     WEFT_FOLD(3, "0x30(%[p])")
+			     WEFT_FOLD(4, "0x40(%[p])")
+			     WEFT_FOLD(5, "0x50(%[p])")
+			     WEFT_FOLD(6, "0x60(%[p])")
+			     WEFT_FOLD(7, "0x70(%[p])")
+			     "sub $-0x80, %[p]\n\t"
+			     "dec %[rounds]\n\t"
+			     "jnz 1b"
+			     : [p] "+r"(p), [rounds] "+r"(rounds) : : "cc", "memory");
 	asm volatile("vmovdqa %[k], %%xmm9\n\t"
 		     WEFT_FOLD_LANE(0, 1)
 		     WEFT_FOLD_LANE(1, 2)
@@ -175,6 +170,53 @@ u32 weft_vec_crc32(u32 crc, const void *data, size_t len)
 	return odd ? crc32_le(crc, p, odd) : crc;
 }
 
+/* --- copies --- */
+
+/* One or more. */
+static void weft_vec_copy_rounds(void *to, const void *from, size_t rounds)
+{
+	asm volatile("1:\n\t"
+		     "vmovdqu 0x00(%[from]), %%ymm0\n\t"
+		     "vmovdqu 0x20(%[from]), %%ymm1\n\t"
+		     "vmovdqu 0x40(%[from]), %%ymm2\n\t"
+		     "vmovdqu 0x60(%[from]), %%ymm3\n\t"
+		     "vmovdqu 0x80(%[from]), %%ymm4\n\t"
+		     "vmovdqu 0xa0(%[from]), %%ymm5\n\t"
+		     "vmovdqu 0xc0(%[from]), %%ymm6\n\t"
+		     "vmovdqu 0xe0(%[from]), %%ymm7\n\t"
+		     "vmovdqu %%ymm0, 0x00(%[to])\n\t"
+		     "vmovdqu %%ymm1, 0x20(%[to])\n\t"
+		     "vmovdqu %%ymm2, 0x40(%[to])\n\t"
+		     "vmovdqu %%ymm3, 0x60(%[to])\n\t"
+		     "vmovdqu %%ymm4, 0x80(%[to])\n\t"
+		     "vmovdqu %%ymm5, 0xa0(%[to])\n\t"
+		     "vmovdqu %%ymm6, 0xc0(%[to])\n\t"
+		     "vmovdqu %%ymm7, 0xe0(%[to])\n\t"
+		     "add $0x100, %[from]\n\t"
+		     "add $0x100, %[to]\n\t"
+		     "dec %[rounds]\n\t"
+		     "jnz 1b\n\t"
+		     "vzeroupper"
+		     : [to] "+r"(to), [from] "+r"(from), [rounds] "+r"(rounds)
+		     : : "cc", "memory");
+}
+
+void weft_vec_copy_long(void *to, const void *from, size_t len)
+{
+	size_t rest = len % WEFT_VEC_COPY_ROUND;
+
+	if (weft_vec_copies && weft_vec_begin()) {
+		kasan_check_read(from, len);
+		kasan_check_write(to, len);
+		weft_vec_copy_rounds(to, from, len / WEFT_VEC_COPY_ROUND);
+		weft_vec_end();
+		to += len - rest;
+		from += len - rest;
+		len = rest;
+	}
+	memcpy(to, from, len);
+}
+
 /* --- constants --- */
 
 /* x^n mod P, reflected: bit i is the coefficient of x^(31-i). */
@@ -216,6 +258,8 @@ void __init weft_vec_init(void)
 	weft_vec_k.barrett[0] = weft_vec_quotient();
 	weft_vec_k.barrett[1] = (u64)CRC32_POLY_LE << 1;
 	weft_vec_k.last = weft_vec_power(95);
-	weft_vec_usable = boot_cpu_has(X86_FEATURE_PCLMULQDQ) && boot_cpu_has(X86_FEATURE_AVX) &&
+	weft_vec_usable = boot_cpu_has(X86_FEATURE_PCLMULQDQ) && boot_cpu_has(X86_FEATURE_AVX2) &&
 			  cpu_has_xfeatures(XFEATURE_MASK_SSE | XFEATURE_MASK_YMM, NULL);
+	/* Where the CPU has fast string instructions, memcpy() uses them. */
+	weft_vec_copies = !boot_cpu_has(X86_FEATURE_ERMS) && !boot_cpu_has(X86_FEATURE_FSRM);
 }
