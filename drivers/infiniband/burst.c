@@ -6,7 +6,6 @@
  * each one freed, so there nothing is kept.
  */
 #include <linux/slab.h>
-#include <weft/psn.h>
 
 #include "burst.h"
 #include "ip.h"
@@ -188,14 +187,10 @@ bool weft_burst_open_parts(struct weft_burst *burst)
 	return true;
 }
 
-const void *weft_burst_chunk(const struct weft_burst *burst, u32 offset, u32 want, u32 *got)
+const void *weft_burst_part_chunk(const struct weft_burst *burst, u32 offset, u32 want, u32 *got)
 {
 	const struct weft_burst_part *part = burst->parts;
 
-	if (!burst->num_parts) {
-		*got = want;
-		return burst->data + offset;
-	}
 	while (offset >= part->len)
 		offset -= part++->len;
 	return weft_mr_chunk(part->mr, part->addr + offset, min(part->len - offset, want), got);
@@ -218,7 +213,7 @@ void weft_burst_read(const struct weft_burst *burst, u32 offset, void *to, u32 l
 
 /* --- packets --- */
 
-void weft_burst_step(const struct weft_burst *burst, u32 i, struct weft_pkt *pkt)
+void weft_burst_step_to(const struct weft_burst *burst, u32 i, struct weft_pkt *pkt)
 {
 	bool last = i + 1 == burst->num;
 
@@ -226,8 +221,6 @@ void weft_burst_step(const struct weft_burst *burst, u32 i, struct weft_pkt *pkt
 	pkt->opcode = last ? burst->last_opcode : burst->middle_opcode;
 	pkt->hdr_len = pkt->op->hdr_len;
 	pkt->payload_len = last ? burst->len - i * burst->mtu : burst->mtu;
-	pkt->psn = weft_psn_add(pkt->psn, 1);
-	pkt->ackreq = burst->ackreq & BIT(i);
 	pkt->solicited = last && burst->last_solicited;
 }
 

@@ -20,6 +20,7 @@
 
 #include <weft/bth.h>
 #include <weft/opcode.h>
+#include <weft/psn.h>
 
 #include "av.h"
 #include "mr.h"
@@ -155,15 +156,35 @@ static inline bool weft_burst_open(struct weft_burst *burst)
 	return !burst->num_parts || weft_burst_open_parts(burst);
 }
 
+/* What is new in the second packet or the last. */
+void weft_burst_step_to(const struct weft_burst *burst, u32 i, struct weft_pkt *pkt);
+
 /* From packet @i - 1 to packet @i, in place. */
-void weft_burst_step(const struct weft_burst *burst, u32 i, struct weft_pkt *pkt);
+static inline void weft_burst_step(const struct weft_burst *burst, u32 i, struct weft_pkt *pkt)
+{
+	pkt->psn = weft_psn_add(pkt->psn, 1);
+	pkt->ackreq = burst->ackreq & BIT(i);
+	/* One middle packet is like another. */
+	if (i == 1 || i + 1 == burst->num)
+		weft_burst_step_to(burst, i, pkt);
+}
 /* Copy payload. */
 void weft_burst_read(const struct weft_burst *burst, u32 offset, void *to, u32 len);
+const void *weft_burst_part_chunk(const struct weft_burst *burst, u32 offset, u32 want, u32 *got);
+
 /*
  * Where payload is that begins at @offset, and in @got how many bytes (≤ @want, ≥ 1) are contiguous
  * there. In bounds by contract.
  */
-const void *weft_burst_chunk(const struct weft_burst *burst, u32 offset, u32 want, u32 *got);
+static inline const void *weft_burst_chunk(const struct weft_burst *burst, u32 offset, u32 want,
+					   u32 *got)
+{
+	if (burst->num_parts)
+		return weft_burst_part_chunk(burst, offset, want, got);
+	*got = want;
+	return burst->data + offset;
+}
+
 /* The IP header of the first packet: 40 or 20 bytes. Returns how many. */
 unsigned int weft_burst_ip_header(const struct weft_burst *burst, void *to);
 

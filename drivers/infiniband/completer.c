@@ -23,7 +23,9 @@ static void weft_comp_progress(struct weft_qp *qp, u32 una)
 	req->retries = qp->attr.retry_cnt;
 	req->rnr_retries = qp->attr.rnr_retry;
 	req->implied_valid = false;
-	req->last_progress_ns = ktime_get_ns();
+	/* With nothing out, what is sent next begins the time anew. */
+	if (una != req->max_psn)
+		req->last_progress_ns = ktime_get_ns();
 }
 
 static void weft_comp_end(struct weft_swqe *wqe, enum ib_wc_status status)

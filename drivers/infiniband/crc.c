@@ -47,24 +47,16 @@ static u32 weft_crc32_kernel(u32 crc, const void *data, size_t len)
 	return crc32_le(crc, data, len);
 }
 
-/* The registers are claimed. */
-static u32 weft_crc32_vec(u32 crc, const void *data, size_t len)
-{
-	if (unlikely(len < WEFT_VEC_CRC_MIN))
-		return crc32_le(crc, data, len);
-	return weft_vec_crc32(crc, data, len);
-}
-
 weft_crc32_fn weft_crc_begin(size_t bytes)
 {
 	if (bytes < WEFT_CRC_VEC_MIN || !weft_vec_begin())
 		return weft_crc32_kernel;
-	return weft_crc32_vec;
+	return weft_vec_crc32;
 }
 
 void weft_crc_end(weft_crc32_fn crc)
 {
-	if (crc == weft_crc32_vec)
+	if (crc == weft_vec_crc32)
 		weft_vec_end();
 }
 

@@ -240,8 +240,8 @@ static int weft_sge_copy(struct weft_keys *keys, const struct ib_sge *sge, int n
 }
 
 /* The same if all is in the list's first piece, which is one piece of memory too, else NULL. */
-static void *weft_sge_flat(struct weft_keys *keys, const struct ib_sge *sge, int num_sge, u32 offset,
-			   u32 len, int access)
+static void *weft_sge_flat(struct weft_keys *keys, const struct ib_sge *sge, int num_sge,
+			   u32 offset, u32 len, int access)
 {
 	struct weft_mr *mr;
 	u64 addr;

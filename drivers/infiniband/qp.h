@@ -298,9 +298,9 @@ enum { WEFT_SERVICE_BUDGET = 64 };
 void weft_receive(struct weft_dev *dev, struct sk_buff *skb);
 /* The same with what this host sent itself. receive.c */
 void weft_receive_burst(struct weft_dev *dev, struct weft_burst *burst);
-/* The same of one packet without payload, @bytes long, from who has @av. receive.c */
-void weft_receive_passed(struct weft_dev *dev, const struct weft_av *av, const struct weft_pkt *pkt,
-			 u32 bytes);
+/* The same of one RC acknowledgment, @bytes long, from who has @av. receive.c */
+void weft_receive_ack(struct weft_dev *dev, const struct weft_av *av, const struct weft_pkt *pkt,
+		      u32 bytes);
 /*
  * Service that weft_qp_schedule() asked for: timers, sends, READ responses. True: there is more
  * to do.

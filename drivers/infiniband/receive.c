@@ -134,17 +134,22 @@ static bool weft_packet_ok(struct weft_qp *qp, const struct weft_source *src,
 	return true;
 }
 
-static void weft_deliver(struct weft_qp *qp, const struct weft_source *src,
-			 const struct weft_pkt *pkt)
+static void weft_deliver_ok(struct weft_qp *qp, const struct weft_source *src,
+			    const struct weft_pkt *pkt)
 {
-	if (!weft_packet_ok(qp, src, pkt))
-		return;
 	if (qp->transport == WEFT_UD)
 		weft_datagram_receive(qp, src, pkt);
 	else if (pkt->op->flags & WEFT_OP_REQUEST)
 		weft_responder_receive(qp, src, pkt);
 	else
 		weft_completer_receive(qp, src, pkt);
+}
+
+static void weft_deliver(struct weft_qp *qp, const struct weft_source *src,
+			 const struct weft_pkt *pkt)
+{
+	if (weft_packet_ok(qp, src, pkt))
+		weft_deliver_ok(qp, src, pkt);
 }
 
 struct weft_mcast_packet {
@@ -238,13 +243,18 @@ static void weft_burst_deliver(struct weft_dev *dev, struct weft_qp *qp, struct 
 		.daddr = &burst->av.daddr,
 	};
 	u32 bad_icrcs = burst->has_icrc ? weft_burst_bad_icrcs(burst) : 0;
+	bool ok = false;
 	u32 i = 0;
 
 	for (;;) {
-		if (bad_icrcs & BIT(i))
+		if (bad_icrcs & BIT(i)) {
 			weft_count(dev, rx_drop_icrc);
-		else
-			weft_deliver(qp, &src, pkt);
+		} else {
+			/* Where one packet is right, those behind it are. */
+			ok = ok || weft_packet_ok(qp, &src, pkt);
+			if (ok)
+				weft_deliver_ok(qp, &src, pkt);
+		}
 		if (++i == burst->num)
 			break;
 		weft_burst_step(burst, i, pkt);
@@ -270,8 +280,8 @@ void weft_receive_burst(struct weft_dev *dev, struct weft_burst *burst)
 	weft_burst_free(burst);
 }
 
-void weft_receive_passed(struct weft_dev *dev, const struct weft_av *av, const struct weft_pkt *pkt,
-			 u32 bytes)
+void weft_receive_ack(struct weft_dev *dev, const struct weft_av *av, const struct weft_pkt *pkt,
+		      u32 bytes)
 {
 	struct weft_source src = { .v6 = av->v6, .saddr = &av->saddr, .daddr = &av->daddr };
 	struct weft_qp *qp = weft_receive_qp(dev, pkt->qpn);
@@ -279,8 +289,8 @@ void weft_receive_passed(struct weft_dev *dev, const struct weft_av *av, const s
 	weft_count(dev, rcvd_pkts);
 	weft_count_add(dev, rcvd_bytes, bytes);
 	weft_count(dev, rx_icrc_offloaded);
-	if (qp)
-		weft_deliver(qp, &src, pkt);
-	else
+	if (!qp)
 		weft_count(dev, rx_drop_qpn);
+	else if (weft_packet_ok(qp, &src, pkt))
+		weft_completer_receive(qp, &src, pkt);
 }

@@ -65,7 +65,7 @@ struct weft_passed_ack {
 
 /*
  * Acknowledge. Where a burst would be the next that the poll under way takes, the packet need not
- * become one: it is left in @pkt, and the link is returned that weft_rx_pass() gives it to.
+ * become one: it is left in @pkt, and the link is returned that weft_rx_pass_ack() gives it to.
  */
 static struct weft_dev *weft_responder_ack(struct weft_qp *qp, struct weft_pkt *pkt)
 {
@@ -79,7 +79,7 @@ static struct weft_dev *weft_responder_ack(struct weft_qp *qp, struct weft_pkt *
 		weft_count(dev, no_route);
 		return NULL;
 	}
-	if (!path.to || READ_ONCE(dev->cfg.icrc_always) || !weft_rx_passes(path.to)) {
+	if (!path.to || READ_ONCE(dev->cfg.icrc_always) || !weft_rx_passes_ack(path.to)) {
 		weft_answer_send_on(qp, &path, pkt);
 		return NULL;
 	}
@@ -440,10 +440,11 @@ static bool weft_responder_loop(struct weft_qp *qp, int budget, struct weft_pass
 bool weft_responder_run(struct weft_qp *qp, int budget)
 {
 	struct weft_resp *resp = &qp->resp;
-	struct weft_passed_ack ack = {};
+	struct weft_passed_ack ack;
 	bool more = false;
 	bool broken = false;
 
+	ack.to = NULL;
 	if (!READ_ONCE(resp->res_todo) && !READ_ONCE(resp->ack_pending))
 		return false;
 	spin_lock(&resp->lock);
@@ -453,7 +454,7 @@ bool weft_responder_run(struct weft_qp *qp, int budget)
 	}
 	spin_unlock(&resp->lock);
 	if (ack.to)
-		weft_rx_pass(ack.to, &qp->av, &ack.pkt);
+		weft_rx_pass_ack(ack.to, &qp->av, &ack.pkt);
 	if (broken)
 		weft_qp_error(qp);
 	return more;

@@ -202,8 +202,8 @@ static void weft_rxq_queue_burst(struct weft_rxq *rxq, struct weft_burst *burst)
 }
 
 /*
- * Is the queue's poll under way on this CPU, or what the doorbell under way will end with? Not where
- * moderation would have the packets wait.
+ * Is the queue's poll under way on this CPU, or what the doorbell under way will end with? Not
+ * where moderation would have the packets wait.
  */
 static bool weft_rxq_is_polled_here(struct weft_rxq *rxq, int cpu, u32 num)
 {
@@ -235,7 +235,7 @@ void weft_rx_enqueue_burst(struct weft_dev *dev, struct weft_burst *burst)
 	rxq->num_todo += burst->num;
 }
 
-bool weft_rx_passes(struct weft_dev *dev)
+bool weft_rx_passes_ack(struct weft_dev *dev)
 {
 	struct weft_rxq *rxq = &dev->rxq[smp_processor_id() % READ_ONCE(dev->num_rxq)];
 
@@ -243,14 +243,14 @@ bool weft_rx_passes(struct weft_dev *dev)
 	       !READ_ONCE(rxq->num_bursts);
 }
 
-void weft_rx_pass(struct weft_dev *dev, const struct weft_av *av, const struct weft_pkt *pkt)
+void weft_rx_pass_ack(struct weft_dev *dev, const struct weft_av *av, const struct weft_pkt *pkt)
 {
 	struct weft_rxq *rxq = this_cpu_read(weft_rx_here.polled);
 	u32 bytes = weft_burst_packet_bytes(pkt->hdr_len, 0);
 
 	rxq->stats.packets++;
 	rxq->stats.bytes += bytes;
-	weft_receive_passed(dev, av, pkt, bytes);
+	weft_receive_ack(dev, av, pkt, bytes);
 }
 
 void weft_rx_inline(struct weft_dev *dev, struct sk_buff *skb)
@@ -422,7 +422,8 @@ static int weft_rxq_work(struct weft_rxq *rxq, int budget)
 		work += weft_rxq_receive(rxq, budget - work);
 		weft_rxq_answer(rxq);
 		if (READ_ONCE(rxq->num_qps))
-			work += weft_rxq_serve(rxq, max_t(int, budget - work, WEFT_RXQ_MIN_SERVICES));
+			work += weft_rxq_serve(rxq, max_t(int, budget - work,
+							  WEFT_RXQ_MIN_SERVICES));
 		rcu_read_unlock();
 	} while (work < budget && weft_rxq_has_work(rxq));
 	return work;

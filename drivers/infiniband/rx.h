@@ -80,11 +80,11 @@ void weft_rx_enqueue(struct weft_dev *dev, struct sk_buff *skb, u32 hash);
 /* The same, into this CPU's queue: a packet of the same host gains nothing from another one. */
 void weft_rx_enqueue_burst(struct weft_dev *dev, struct weft_burst *burst);
 /*
- * Would a burst to @dev be the next one that the poll under way on this CPU takes? Then a packet
- * without payload may be passed instead, before anything else is sent there; no lock is held.
+ * Would a burst to @dev be the next one that the poll under way on this CPU takes? Then an RC
+ * acknowledgment may be passed instead, before anything else is sent there; no lock is held.
  */
-bool weft_rx_passes(struct weft_dev *dev);
-void weft_rx_pass(struct weft_dev *dev, const struct weft_av *av, const struct weft_pkt *pkt);
+bool weft_rx_passes_ack(struct weft_dev *dev);
+void weft_rx_pass_ack(struct weft_dev *dev, const struct weft_av *av, const struct weft_pkt *pkt);
 /*
  * The same without queue and moderation: the netdev steered the packet to this CPU already. In
  * softirq.
@@ -92,8 +92,8 @@ void weft_rx_pass(struct weft_dev *dev, const struct weft_av *av, const struct w
 void weft_rx_inline(struct weft_dev *dev, struct sk_buff *skb);
 
 /*
- * Around a doorbell of the QP, BH off in between: what is queued for this CPU meanwhile is polled at
- * the end, without a softirq. False: another CPU is to send for the QP.
+ * Around a doorbell of the QP, BH off in between: what is queued for this CPU meanwhile is polled
+ * at the end, without a softirq. False: another CPU is to send for the QP.
  */
 bool weft_rx_doorbell_begin(struct weft_qp *qp);
 void weft_rx_doorbell_end(void);

@@ -48,10 +48,8 @@ struct weft_tx_flow *weft_tx_flow_alloc(struct weft_qp *qp)
 	return flow;
 }
 
-static void weft_tx_flow_put(struct weft_tx_flow *flow)
+void weft_tx_flow_free(struct weft_tx_flow *flow)
 {
-	if (!refcount_dec_and_test(&flow->refs))
-		return;
 	dst_release(flow->dst);
 	kfree_rcu(flow, rcu);
 }
@@ -75,22 +73,18 @@ void weft_tx_flow_detach(struct weft_tx_flow *flow)
 	weft_tx_flow_put(flow);
 }
 
-void weft_tx_flow_give(struct weft_tx_flow *flow, u32 packets)
+void weft_tx_flow_resume(struct weft_tx_flow *flow)
 {
 	struct weft_qp *qp;
 
-	if (atomic_sub_return(packets, &flow->inflight) <= WEFT_TX_INFLIGHT_LOW) {
-		smp_mb__after_atomic(); /* pairs with the one in weft_tx_full() */
-		if (atomic_read(&flow->stopped) && atomic_xchg(&flow->stopped, 0)) {
-			/* The QP is not freed before a grace period after detach. */
-			rcu_read_lock();
-			qp = rcu_dereference(flow->qp);
-			if (qp)
-				weft_qp_schedule(qp);
-			rcu_read_unlock();
-		}
-	}
-	weft_tx_flow_put(flow);
+	if (!atomic_xchg(&flow->stopped, 0))
+		return;
+	/* The QP is not freed before a grace period after detach. */
+	rcu_read_lock();
+	qp = rcu_dereference(flow->qp);
+	if (qp)
+		weft_qp_schedule(qp);
+	rcu_read_unlock();
 }
 
 static void weft_tx_destructor(struct sk_buff *skb)

@@ -65,6 +65,16 @@ static inline bool weft_tx_full(struct weft_tx_flow *flow)
 	return false;
 }
 
+/* The last reference is gone. */
+void weft_tx_flow_free(struct weft_tx_flow *flow);
+static inline void weft_tx_flow_put(struct weft_tx_flow *flow)
+{
+	if (refcount_dec_and_test(&flow->refs))
+		weft_tx_flow_free(flow);
+}
+
+/* The requester waited for inflight to sink, and it has. */
+void weft_tx_flow_resume(struct weft_tx_flow *flow);
 /* Count an skb or a burst as in flight, which then holds the flow; and no longer. BH off. */
 static inline void weft_tx_flow_take(struct weft_tx_flow *flow, u32 packets)
 {
@@ -72,7 +82,15 @@ static inline void weft_tx_flow_take(struct weft_tx_flow *flow, u32 packets)
 	atomic_add(packets, &flow->inflight);
 }
 
-void weft_tx_flow_give(struct weft_tx_flow *flow, u32 packets);
+static inline void weft_tx_flow_give(struct weft_tx_flow *flow, u32 packets)
+{
+	if (atomic_sub_return(packets, &flow->inflight) <= WEFT_TX_INFLIGHT_LOW) {
+		smp_mb__after_atomic(); /* pairs with the one in weft_tx_full() */
+		if (unlikely(atomic_read(&flow->stopped)))
+			weft_tx_flow_resume(flow);
+	}
+	weft_tx_flow_put(flow);
+}
 
 /*
  * The user gets the memory of what is posted back, by a flush or a reset: bursts in flight name it

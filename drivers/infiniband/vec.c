@@ -28,6 +28,7 @@
 
 enum {
 	WEFT_VEC_BLOCK = 16,
+	WEFT_VEC_CRC_MIN = WEFT_VEC_BLOCK, /* shorter texts are left to crc32_le() */
 	WEFT_VEC_LANES = 8,
 	WEFT_VEC_ROUND = WEFT_VEC_LANES * WEFT_VEC_BLOCK,
 	WEFT_VEC_COPY_ROUND = 256,
@@ -103,6 +104,20 @@ static const u8 *weft_vec_crc_rounds(const u8 *p, size_t rounds)
 		     : : [p] "r"(p), [k] "m"(weft_vec_k.fold_round) : "memory");
 	p += WEFT_VEC_ROUND - WEFT_VEC_BLOCK;
 	/* A block more in each lane. */
+	if (rounds & 1) {
+		asm volatile(WEFT_FOLD(0, "0x00(%[p])")
+			     WEFT_FOLD(1, "0x10(%[p])")
+			     WEFT_FOLD(2, "0x20(%[p])")
+			     WEFT_FOLD(3, "0x30(%[p])")
+			     WEFT_FOLD(4, "0x40(%[p])")
+			     WEFT_FOLD(5, "0x50(%[p])")
+			     WEFT_FOLD(6, "0x60(%[p])")
+			     WEFT_FOLD(7, "0x70(%[p])")
+			     : : [p] "r"(p) : "memory");
+		p += WEFT_VEC_ROUND;
+	}
+	/* Two blocks more at a time. */
+	rounds /= 2;
 	if (rounds)
 		asm volatile("1:\n\t"
 			     WEFT_FOLD(0, "0x00(%[p])")
@@ -113,7 +128,15 @@ static const u8 *weft_vec_crc_rounds(const u8 *p, size_t rounds)
 			     WEFT_FOLD(5, "0x50(%[p])")
 			     WEFT_FOLD(6, "0x60(%[p])")
 			     WEFT_FOLD(7, "0x70(%[p])")
-			     "sub $-0x80, %[p]\n\t"
+			     WEFT_FOLD(0, "0x80(%[p])")
+			     WEFT_FOLD(1, "0x90(%[p])")
+			     WEFT_FOLD(2, "0xa0(%[p])")
+			     WEFT_FOLD(3, "0xb0(%[p])")
+			     WEFT_FOLD(4, "0xc0(%[p])")
+			     WEFT_FOLD(5, "0xd0(%[p])")
+			     WEFT_FOLD(6, "0xe0(%[p])")
+			     WEFT_FOLD(7, "0xf0(%[p])")
+			     "add $0x100, %[p]\n\t"
 			     "dec %[rounds]\n\t"
 			     "jnz 1b"
 			     : [p] "+r"(p), [rounds] "+r"(rounds) : : "cc", "memory");
@@ -155,6 +178,8 @@ u32 weft_vec_crc32(u32 crc, const void *data, size_t len)
 	unsigned int first = len - odd - blocks * WEFT_VEC_BLOCK;
 	const u8 *p = data;
 
+	if (unlikely(len < WEFT_VEC_CRC_MIN))
+		return crc32_le(crc, data, len);
 	kasan_check_read(data, len);
 	weft_vec_crc_first(crc, p, first);
 	p += first;
@@ -214,7 +239,8 @@ void weft_vec_copy_long(void *to, const void *from, size_t len)
 		from += len - rest;
 		len = rest;
 	}
-	memcpy(to, from, len);
+	if (len)
+		memcpy(to, from, len);
 }
 
 /* --- constants --- */

@@ -12,9 +12,6 @@
 #include <linux/string.h>
 #include <linux/types.h>
 
-/* Shortest text of weft_vec_crc32(). */
-enum { WEFT_VEC_CRC_MIN = 16 };
-
 /* Claiming the registers costs more than it saves for shorter copies. */
 enum { WEFT_VEC_COPY_MIN = 1024 };
 
@@ -23,7 +20,7 @@ enum { WEFT_VEC_COPY_MIN = 1024 };
 bool weft_vec_begin(void);
 void weft_vec_end(void);
 
-/* weft_crc32_fn of <weft/icrc.h>, for @len >= WEFT_VEC_CRC_MIN. */
+/* weft_crc32_fn of <weft/icrc.h>, between begin and end. */
 u32 weft_vec_crc32(u32 crc, const void *data, size_t len);
 
 void weft_vec_copy_long(void *to, const void *from, size_t len);

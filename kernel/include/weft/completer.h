@@ -44,8 +44,8 @@ struct weft_comp_result {
 };
 
 /*
- * Is the packet a positive acknowledgment of all of a SEND or WRITE? weft_comp_step() says NEXT then;
- * the most frequent case need not ask it.
+ * Is the packet a positive acknowledgment of all of a SEND or WRITE? weft_comp_step() says NEXT
+ * then; the most frequent case need not ask it.
  */
 static inline bool weft_comp_is_acked(enum weft_wr wr, u32 last_psn, u32 next_psn,
 				      const struct weft_pkt *pkt)
