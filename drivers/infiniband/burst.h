@@ -168,8 +168,10 @@ static inline void weft_burst_step(const struct weft_burst *burst, u32 i, struct
 	if (i == 1 || i + 1 == burst->num)
 		weft_burst_step_to(burst, i, pkt);
 }
+
 /* Copy payload. */
 void weft_burst_read(const struct weft_burst *burst, u32 offset, void *to, u32 len);
+/* weft_burst_chunk() of named payload. */
 const void *weft_burst_part_chunk(const struct weft_burst *burst, u32 offset, u32 want, u32 *got);
 
 /*

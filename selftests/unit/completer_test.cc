@@ -31,8 +31,16 @@ weft_comp_wqe read(u32 len, u32 answered = 0) {
     return wqe;
 }
 
+bool acked(const weft_comp_wqe& wqe, const weft_pkt& pkt) {
+    return weft_comp_is_acked(wqe.wr, wqe.last_psn, next & WEFT_PSN_MASK, &pkt);
+}
+
 weft_comp_result step(const weft_comp_wqe& wqe, const weft_pkt& pkt) {
-    return weft_comp_step(&wqe, next & WEFT_PSN_MASK, &pkt);
+    const weft_comp_result r = weft_comp_step(&wqe, next & WEFT_PSN_MASK, &pkt);
+    if (acked(wqe, pkt)) {
+        EXPECT_EQ(r.verdict, WEFT_COMP_NEXT) << "what a driver does without asking";
+    }
+    return r;
 }
 
 weft_pkt ack(u32 offset, u8 syndrome = WEFT_SYNDROME_ACK) {
@@ -57,6 +65,15 @@ TEST(Completer, PositiveAckCoalesces) {
     EXPECT_EQ(step(send(4), ack(3)).verdict, WEFT_COMP_NEXT);
     EXPECT_EQ(step(send(4), ack(50)).verdict, WEFT_COMP_NEXT);
     EXPECT_EQ(step(send(4), ack(0, 0)).verdict, WEFT_COMP_PROGRESS) << "credits do not matter";
+}
+
+TEST(Completer, WholeRequestIsAcked) {
+    EXPECT_TRUE(acked(send(4), ack(3)));
+    EXPECT_TRUE(acked(send(4), ack(50, 0)));
+    EXPECT_FALSE(acked(send(4), ack(2))) << "a part of it";
+    EXPECT_FALSE(acked(send(4), ack(1000))) << "never sent";
+    EXPECT_FALSE(acked(send(4), sequence_nak(50)));
+    EXPECT_FALSE(acked(read(mtu), ack(50))) << "only its response completes a READ";
 }
 
 TEST(Completer, OldAndUnsentAreDropped) {
