@@ -59,6 +59,8 @@ help:
 ##   make check-full    hours: the whole suite everywhere; writes Documentation/results.rst
 ##   make bench         instructions per message and byte, Weft beside rdma_rxe in one boot
 ##   make bench-baseline  the same, as what the next ones are measured by
+##   make bench-full    an hour: loss, tails, timers, locks too; BENCH="PART…" for some of it
+##   make bench-latest  the same, shown in Documentation/performance.rst
 ##   make mutate        break each file on purpose; shows which test notices. MUTATE="--host ID…"
 
 # ---- build ------------------------------------------------------------------------
@@ -122,15 +124,17 @@ mutate: setup
 
 # ---- use --------------------------------------------------------------------------
 
-.PHONY: demo shell bench bench-baseline
+.PHONY: demo shell bench bench-baseline bench-full bench-latest
 # The VM's kernel, not this machine's; asked for after set-up, which the runner may need.
-demo shell bench bench-baseline: setup
+demo shell bench bench-baseline bench-full bench-latest: setup
 	@kdir=$$(tools/weft-vm kernel kdir 6.1) && \
 		$(MAKE) --no-print-directory modules userspace KDIR="$$kdir"
 	@tools/$(or $(tool-$@),weft-vm shell)
 tool-demo = demo/run
 tool-bench = bench/icount
 tool-bench-baseline = bench/icount --write
+tool-bench-full = bench/full $(BENCH)
+tool-bench-latest = bench/full --write $(BENCH)
 
 MODDIR = $(DESTDIR)/lib/modules/$(KREL)/updates
 MANIFEST = $(DESTDIR)$(PREFIX)/share/weft/manifest

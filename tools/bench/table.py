@@ -3,8 +3,7 @@
 """Shows icount's figures as a table, Weft beside rdma_rxe, and judges them.
 
 usage: table.py REPORT.json BASELINE.json          exit code 1 if a figure is worse than it may be
-       table.py REPORT.json BASELINE.json --write FILE.rst
-                                                   make the report the baseline, and the page that shows it
+       table.py REPORT.json BASELINE.json --write  make the report the baseline, and the page of it (page.py)
 
 A figure of a column is a ratio, rdma_rxe's instructions to Weft's in the same boot: another point release of the
 kernel or of perftest moves both. It may be 3 % below the committed baseline, and Weft may never be the slower one
@@ -15,25 +14,12 @@ import json
 import sys
 from pathlib import Path
 
+sys.dont_write_bytecode = True   # the checkout stays clean
+
+import page  # noqa: E402  after that
+
 SMALLER_IS_BETTER = {"us"}
 TOLERANCE = 0.03
-PAGE = """\
-.. SPDX-License-Identifier: GPL-2.0
-
-===========
-Performance
-===========
-
-Instructions, not seconds: guest time under ``--icount`` is one nanosecond for each, so these figures repeat to a part
-in a thousand on any machine. One device talks to itself over a dummy netdev, rdma_rxe and Weft in the same boot
-(kernel {kernel}); a MB is 2^20 bytes; the factor is rdma_rxe's instructions to Weft's. Written by
-``make bench-baseline``; CI fails when a factor falls by more than 3 %.
-
-{table}
-
-*icrc always* computes and checks each packet's ICRC as on a wire; *shortcut off* sends every packet through the
-IP stack and ``lo`` as well.
-"""
 
 
 def read(path):
@@ -75,26 +61,13 @@ def judge(columns, baseline):
     return 1 if failed else 0
 
 
-def page(kernel, columns):
-    head = ["", *columns]
-    rows = [[f"``{first['command']}``, {first['unit']}",
-             *(f"{figures[name]['value']:,.2f}" + (f" ({figures[name]['factor']:.2f}x)" if link != "rxe" else "")
-               for link, figures in columns.items())] for name, first in columns["rxe"].items()]
-    widths = [max(len(row[i]) for row in [head, *rows]) for i in range(len(head))]
-    rule = " ".join("=" * width for width in widths)
-    lines = [" ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in [head, *rows]]
-    # An empty first cell would end the table's column.
-    lines[0] = "\\" + lines[0][1:]
-    return PAGE.format(kernel=kernel, table="\n".join([rule, lines[0], rule, *lines[1:], rule]))
-
-
 def main():
     report, baseline = sys.argv[1:3]
     kernel, columns = read(report)
     show(kernel, columns)
     if sys.argv[3:4] == ["--write"]:
         Path(baseline).write_text(Path(report).read_text(encoding="utf-8"), encoding="utf-8")
-        Path(sys.argv[4]).write_text(page(kernel, columns), encoding="utf-8")
+        page.write()
         return 0
     return judge(columns, read(baseline)[1])
 
