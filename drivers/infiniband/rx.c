@@ -345,7 +345,7 @@ void weft_qp_answer(struct weft_qp *qp)
 
 	if (!rxq || (rxq != weft_qp_rxq(qp) && !weft_qp_served_here(qp)))
 		return weft_qp_schedule(qp);
-	/* A full barrier: where the flag is true already, the poll that has the QP sees our answer. */
+	/* A full barrier: where the flag is true already, that poll sees our answer. */
 	if (xchg(&qp->due, true))
 		return;
 	qp->due_next = rxq->due;

@@ -18,6 +18,7 @@
  * The compiler uses none of these registers in the kernel; they keep their content from one asm
  * statement to the next.
  */
+#ifdef CONFIG_X86_64
 #include <linux/crc32.h>
 #include <linux/crc32poly.h>
 #include <linux/kasan-checks.h>
@@ -289,3 +290,4 @@ void __init weft_vec_init(void)
 	/* Where the CPU has fast string instructions, memcpy() uses them. */
 	weft_vec_copies = !boot_cpu_has(X86_FEATURE_ERMS) && !boot_cpu_has(X86_FEATURE_FSRM);
 }
+#endif
