@@ -25,12 +25,12 @@ struct net_device *weft_cable_far(struct net_device *ndev)
 /* "noqueue" is what has no enqueue. */
 static bool weft_cable_has_qdisc(const struct net_device *ndev)
 {
-	const struct Qdisc *qdisc;
+	const struct netdev_queue *txq;
 	unsigned int i;
 
 	for (i = 0; i < ndev->real_num_tx_queues; i++) {
-		qdisc = rcu_dereference(netdev_get_tx_queue(ndev, i)->qdisc);
-		if (!qdisc || qdisc->enqueue)
+		txq = netdev_get_tx_queue(ndev, i);
+		if (rcu_dereference(txq->qdisc)->enqueue)
 			return true;
 	}
 	return false;

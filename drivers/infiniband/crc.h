@@ -6,8 +6,8 @@
 #include <weft/icrc.h>
 
 /*
- * For some @bytes in pieces: what to compute their CRC-32 with until weft_crc_end(), which gets it back.
- * Nothing in between sleeps, uses the FPU, or begins again. Any context.
+ * For some @bytes in pieces: what to compute their CRC-32 with until weft_crc_end(), which gets it
+ * back. Nothing in between sleeps, uses the FPU, or begins again. Any context.
  */
 weft_crc32_fn weft_crc_begin(size_t bytes);
 void weft_crc_end(weft_crc32_fn crc);

@@ -140,8 +140,8 @@ int weft_tx_begin(struct weft_tx_batch *batch, struct weft_qp *qp, struct net_de
 /* How many of @want packets with up to @payload_len bytes each may go, at least 1. Once. */
 u32 weft_tx_plan(struct weft_tx_batch *batch, struct weft_qp *qp, u32 payload_len, u32 want);
 /*
- * As weft_tx_alloc(), with the payload by reference: the bytes from @offset on of the sender's list. NULL:
- * they cannot be named, or there is no memory.
+ * As weft_tx_alloc(), with the payload by reference: the bytes of the sender's list from @offset
+ * on. NULL: they cannot be named, or there is no memory.
  */
 struct sk_buff *weft_tx_alloc_named(const struct weft_tx_batch *batch, const struct weft_pkt *pkt,
 				    struct weft_keys *keys, const struct ib_sge *sge, int num_sge,
