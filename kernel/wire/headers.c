@@ -5,8 +5,10 @@
  * The opcode table says which extended headers follow BTH; here is their order. Each step returns
  * where the next header stands.
  */
+#include <weft/ack.h>
 #include <weft/bth.h>
 #include <weft/opcode.h>
+#include <weft/sack.h>
 
 static const void *parse_deth(struct weft_pkt *pkt, const void *p)
 {
@@ -203,6 +205,15 @@ static void build_ext(void *p, const struct weft_pkt *pkt, u32 flags)
 		build_ieth(p, pkt);
 }
 
+/* The one opcode whose payload depends on what its header says: a NAK, see sack.h. */
+static bool has_payload(const struct weft_pkt *pkt)
+{
+	if (pkt->opcode != (WEFT_RC | WEFT_ACKNOWLEDGE))
+		return pkt->op->flags & WEFT_OP_PAYLOAD;
+	return pkt->syndrome == weft_syndrome_nak(WEFT_NAK_PSN_SEQUENCE) &&
+	       pkt->payload_len <= sizeof(struct weft_sack) && pkt->payload_len % 4 == 0;
+}
+
 enum weft_drop weft_pkt_parse(struct weft_pkt *pkt, const void *data, size_t len)
 {
 	const struct weft_bth *bth = data;
@@ -222,13 +233,12 @@ enum weft_drop weft_pkt_parse(struct weft_pkt *pkt, const void *data, size_t len
 		return WEFT_DROP_TRUNCATED;
 	rest = len - pkt->hdr_len - WEFT_ICRC_LEN;
 	pkt->payload_len = rest - pkt->pad;
-	if (rest && !(pkt->op->flags & WEFT_OP_PAYLOAD))
+	parse_ext(pkt, bth + 1);
+	if (rest && !has_payload(pkt))
 		return WEFT_DROP_LENGTH;
 	/* Pad is what makes the payload a multiple of 4, no more and no less. */
 	if (pkt->pad != weft_pad(pkt->payload_len))
 		return WEFT_DROP_LENGTH;
-
-	parse_ext(pkt, bth + 1);
 	return WEFT_DROP_NONE;
 }
 EXPORT_SYMBOL_GPL(weft_pkt_parse);

@@ -101,7 +101,10 @@ static enum weft_drop expected_drop(const uint8_t *data, size_t size)
 	if (size < header_bytes(layout) + pad + 4)
 		return WEFT_DROP_TRUNCATED;
 	rest = size - header_bytes(layout) - 4;
-	if (rest && !strchr(layout, 'P'))
+	/* The extended NAK: NAK code 0 with a word and up to 1024 bits of bitmap. */
+	if (rest && data[0] == 0x11 && (data[12] != 0x60 || rest > 132))
+		return WEFT_DROP_LENGTH;
+	if (rest && data[0] != 0x11 && !strchr(layout, 'P'))
 		return WEFT_DROP_LENGTH;
 	/* The least pad that fills up to a multiple of 4. */
 	if (rest % 4 || (pad && rest == pad))

@@ -8,12 +8,17 @@
 
 extern "C" {
 #include <weft/ack.h>
+#include <weft/board.h>
 #include <weft/bth.h>
 #include <weft/completer.h>
 #include <weft/icrc.h>
 #include <weft/opcode.h>
+#include <weft/peer.h>
 #include <weft/psn.h>
+#include <weft/psn_set.h>
 #include <weft/requester.h>
 #include <weft/responder.h>
+#include <weft/rtt.h>
+#include <weft/sack.h>
 #include <weft/steering.h>
 }

@@ -264,6 +264,7 @@ TEST(Headers, PayloadOnlyWhereTheOpcodeHasOne) {
     Rng rng(6);
     for (const u8 opcode : known_opcodes()) {
         weft_pkt in = random_packet(rng, opcode);
+        in.syndrome = WEFT_SYNDROME_ACK; // of a sequence NAK see the tests of Sack
         Bytes wire = to_wire(in, {});
         wire.insert(wire.end(), 4, 0);
         weft_pkt pkt{};
