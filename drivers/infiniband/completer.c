@@ -9,6 +9,7 @@
 #include <linux/ktime.h>
 #include <weft/ack.h>
 #include <weft/completer.h>
+#include <weft/sack.h>
 
 #include "qp.h"
 #include "rx.h"
@@ -24,8 +25,10 @@ static void weft_comp_progress(struct weft_qp *qp, u32 una)
 	req->rnr_retries = qp->attr.rnr_retry;
 	req->implied_valid = false;
 	/* With nothing out, what is sent next begins the time anew. */
-	if (una != req->max_psn)
+	if (una != req->max_psn || req->board)
 		req->last_progress_ns = ktime_get_ns();
+	if (req->board)
+		weft_recovery_ack(qp, una, req->last_progress_ns);
 }
 
 static void weft_comp_end(struct weft_swqe *wqe, enum ib_wc_status status)
@@ -81,14 +84,17 @@ static void weft_comp_retry(struct weft_qp *qp, struct weft_swqe *wqe,
 		weft_count(qp->dev, packet_seq_err);
 	}
 	weft_comp_progress(qp, res->resume_psn);
-	if (!req->retries) {
-		weft_count(qp->dev, retry_exceeded_err);
-		return weft_comp_end(wqe, IB_WC_RETRY_EXC_ERR);
+	/* Of a Weft peer only the timeout costs a try, and it is counted from the last progress. */
+	if (!req->board) {
+		if (!req->retries) {
+			weft_count(qp->dev, retry_exceeded_err);
+			return weft_comp_end(wqe, IB_WC_RETRY_EXC_ERR);
+		}
+		req->retries--;
+		req->last_progress_ns = ktime_get_ns();
 	}
-	req->retries--;
 	req->implied_psn = res->resume_psn;
 	req->implied_valid = res->implied;
-	req->last_progress_ns = ktime_get_ns();
 	weft_requester_rewind(qp, res->resume_psn);
 }
 
@@ -108,7 +114,11 @@ static void weft_comp_rnr(struct weft_qp *qp, struct weft_swqe *wqe,
 	if (req->rnr_retries != 7)
 		req->rnr_retries--;
 	req->rnr_wait = true;
-	weft_requester_rewind(qp, res->resume_psn);
+	/* What follows waits at a Weft peer. */
+	if (req->board)
+		weft_board_lose(req->board, res->resume_psn);
+	else
+		weft_requester_rewind(qp, res->resume_psn);
 	hrtimer_start(&req->rnr_timer, ns_to_ktime(weft_rnr_timer_ns(res->rnr_code)),
 		      HRTIMER_MODE_REL_SOFT);
 }
@@ -211,10 +221,45 @@ static void weft_comp_count(struct weft_qp *qp, const struct weft_pkt *pkt)
 		weft_count(qp->dev, nak_rcvd);
 }
 
+/* Complete what the packet ends. False: a request failed, the QP must go to the error state. */
+static bool weft_comp_packet(struct weft_qp *qp, const struct weft_source *src,
+			     const struct weft_pkt *pkt)
+{
+	struct weft_swqe *wqe;
+	bool again = true;
+
+	while (again) {
+		wqe = weft_comp_oldest(qp);
+		if (!wqe)
+			break;
+		again = weft_comp_apply(qp, wqe, src, pkt);
+		if (wqe->done && !weft_requester_reap(qp))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * An extended NAK acknowledges what is before its PSN; what it asks for, the scoreboard sees. Rare;
+ * its caller shall not have the stack of it.
+ */
+static noinline_for_stack bool weft_comp_sack(struct weft_qp *qp, const struct weft_source *src,
+					      const struct weft_pkt *pkt)
+{
+	struct weft_pkt plain = *pkt;
+
+	weft_count(qp->dev, ext_nak_rcvd);
+	if (qp->req.board) {
+		weft_recovery_sack(qp, src, pkt);
+		plain.syndrome = WEFT_SYNDROME_ACK;
+		plain.psn = weft_psn_add(pkt->psn, WEFT_PSN_MASK);
+	}
+	return weft_comp_packet(qp, src, &plain);
+}
+
 void weft_completer_receive(struct weft_qp *qp, const struct weft_source *src,
 			    const struct weft_pkt *pkt)
 {
-	struct weft_swqe *wqe;
 	bool failed = false;
 	bool more = false;
 
@@ -224,25 +269,20 @@ void weft_completer_receive(struct weft_qp *qp, const struct weft_source *src,
 		goto unlock;
 	}
 	weft_comp_count(qp, pkt);
-	for (;;) {
-		bool again;
-
-		wqe = weft_comp_oldest(qp);
-		if (!wqe)
-			break;
-		again = weft_comp_apply(qp, wqe, src, pkt);
-		if (wqe->done && !weft_requester_reap(qp)) {
-			failed = true;
-			break;
-		}
-		if (!again)
-			break;
-	}
+	if (src->skb)
+		weft_recovery_peer(qp, pkt);
+	if (unlikely(weft_pkt_is_sack(pkt)))
+		failed = !weft_comp_sack(qp, src, pkt);
+	else
+		failed = !weft_comp_packet(qp, src, pkt);
+	if (qp->req.board && !failed)
+		weft_recovery_detect(qp);
 	/*
 	 * Held up, to be sent again, or to be drained; what is posted from now on has its own
 	 * doorbell.
 	 */
-	more = qp->req.cur != READ_ONCE(qp->sq.producer) || qp->state == IB_QPS_SQD;
+	more = qp->req.cur != READ_ONCE(qp->sq.producer) || qp->state == IB_QPS_SQD ||
+	       weft_recovery_due(qp);
 unlock:
 	spin_unlock(&qp->req.lock);
 	if (failed)
@@ -251,36 +291,59 @@ unlock:
 		weft_qp_schedule(qp);
 }
 
+/* The timeout of the QP's attributes ran out: one try less. False: it was the last one. */
+static bool weft_comp_retry_all(struct weft_qp *qp, struct weft_swqe *wqe, u64 timeout)
+{
+	struct weft_req *req = &qp->req;
+
+	weft_count(qp->dev, local_ack_timeout_err);
+	if (!req->retries) {
+		weft_count(qp->dev, retry_exceeded_err);
+		weft_comp_end(wqe, IB_WC_RETRY_EXC_ERR);
+		return weft_requester_reap(qp);
+	}
+	req->retries--;
+	req->implied_valid = false;
+	/* When it ran out, and not when we came to look: the delays must not add up. */
+	req->last_progress_ns += timeout;
+	if (req->board)
+		weft_recovery_forget(qp);
+	weft_requester_rewind(qp, req->una);
+	return true;
+}
+
 void weft_completer_timeout(struct weft_qp *qp)
 {
 	struct weft_req *req = &qp->req;
 	u64 timeout = weft_ack_timeout_ns(qp->attr.timeout);
+	u64 now = ktime_get_ns();
 	struct weft_swqe *wqe;
 	bool failed = false;
-	s64 left;
+	u64 recovery = 0;
+	u64 due = 0;
 
 	spin_lock(&req->lock);
 	wqe = weft_comp_oldest(qp);
-	if (!timeout || !wqe || req->una == req->max_psn ||
+	if (!wqe || req->una == req->max_psn ||
 	    (qp->state != IB_QPS_RTS && qp->state != IB_QPS_SQD))
 		goto unlock;
-	left = req->last_progress_ns + timeout - ktime_get_ns();
-	if (left <= 0 && !req->rnr_wait) {
-		weft_count(qp->dev, local_ack_timeout_err);
-		if (!req->retries) {
-			weft_count(qp->dev, retry_exceeded_err);
-			weft_comp_end(wqe, IB_WC_RETRY_EXC_ERR);
-			failed = !weft_requester_reap(qp);
-			goto unlock;
+	if (timeout) {
+		due = req->last_progress_ns + timeout;
+		if (now >= due && !req->rnr_wait) {
+			failed = !weft_comp_retry_all(qp, wqe, timeout);
+			if (failed)
+				goto unlock;
+			due = req->last_progress_ns + timeout;
 		}
-		req->retries--;
-		req->implied_valid = false;
-		req->last_progress_ns = ktime_get_ns();
-		weft_requester_rewind(qp, req->una);
+		if (now >= due)
+			due = now + timeout;
 	}
-	if (left <= 0)
-		left = timeout;
-	hrtimer_start(&req->ack_timer, ns_to_ktime(left), HRTIMER_MODE_REL_SOFT);
+	if (req->board && !req->rnr_wait)
+		recovery = weft_recovery_timer(qp, now);
+	if (recovery && (!due || recovery < due))
+		due = recovery;
+	if (due)
+		weft_ack_timer_before(qp, due);
 unlock:
 	spin_unlock(&req->lock);
 	if (failed)

@@ -28,10 +28,17 @@ struct rdma_hw_stats;
 	X(local_ack_timeout_err)  \
 	X(retry_exceeded_err)     \
 	X(retransmitted_pkts)     \
+	X(spurious_retrans)       \
+	X(roce_adp_retrans)       \
+	X(tail_loss_probes)       \
 	X(ack_sent)               \
 	X(ack_rcvd)               \
 	X(nak_sent)               \
 	X(nak_rcvd)               \
+	X(ext_nak_sent)           \
+	X(ext_nak_rcvd)           \
+	X(held_pkts)              \
+	X(hold_drops)             \
 	X(req_remote_access_errors)  \
 	X(req_remote_invalid_request) \
 	X(resp_remote_access_errors) \

@@ -41,9 +41,15 @@ static int __init weft_ib_init(void)
 	ret = weft_burst_init();
 	if (ret)
 		goto uninit_crc;
-	ret = weft_qp_table_init();
+	ret = weft_hold_init();
 	if (ret)
 		goto uninit_burst;
+	ret = weft_recovery_init();
+	if (ret)
+		goto uninit_hold;
+	ret = weft_qp_table_init();
+	if (ret)
+		goto uninit_recovery;
 	ret = weft_identity_init();
 	if (ret)
 		goto uninit_qp_table;
@@ -71,6 +77,10 @@ uninit_identity:
 	weft_identity_uninit();
 uninit_qp_table:
 	weft_qp_table_uninit();
+uninit_recovery:
+	weft_recovery_uninit();
+uninit_hold:
+	weft_hold_uninit();
 uninit_burst:
 	weft_burst_uninit();
 uninit_crc:
@@ -87,6 +97,8 @@ static void __exit weft_ib_exit(void)
 	weft_identity_uninit();
 	weft_tx_drain();
 	weft_qp_table_uninit();
+	weft_recovery_uninit();
+	weft_hold_uninit();
 	weft_burst_uninit();
 	weft_crc_uninit();
 	rcu_barrier(); /* callbacks into this module */

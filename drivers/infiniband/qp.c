@@ -233,6 +233,7 @@ static void weft_qp_init_fields(struct weft_qp *qp, struct weft_dev *dev,
 	init_completion(&qp->unused);
 	spin_lock_init(&qp->req.lock);
 	spin_lock_init(&qp->resp.lock);
+	weft_hold_setup(&qp->resp);
 	hrtimer_setup(&qp->req.ack_timer, weft_ack_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
 	hrtimer_setup(&qp->req.rnr_timer, weft_rnr_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_SOFT);
 	INIT_LIST_HEAD(&qp->service_node);
@@ -367,6 +368,7 @@ int weft_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	if (!qp->srq)
 		weft_rq_uninit(&qp->rq);
 	kfree(qp->resp.res);
+	weft_recovery_reset(qp);
 	return 0;
 }
 

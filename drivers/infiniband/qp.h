@@ -21,12 +21,16 @@
 #include <linux/hrtimer.h>
 #include <linux/rculist.h>
 #include <linux/refcount.h>
+#include <weft/board.h>
 #include <weft/bth.h>
+#include <weft/peer.h>
 #include <weft/requester.h>
 #include <weft/responder.h>
+#include <weft/rtt.h>
 
 #include "av.h"
 #include "cq.h"
+#include "hold.h"
 #include "mr.h"
 #include "path.h"
 #include "srq.h"
@@ -121,8 +125,27 @@ struct weft_req {
 	u8 rnr_retries;          /* left; 7: without end */
 	struct hrtimer rnr_timer;
 	struct hrtimer ack_timer;
-	u64 last_progress_ns;    /* an ACK moved una, or a resend began */
+	u64 ack_timer_ns;        /* when it fires, while it is queued */
+	/*
+	 * An ACK moved una, or a NAK or the timeout of the QP's attributes began a resend: those
+	 * timeouts are counted from here
+	 */
+	u64 last_progress_ns;
 	unsigned long events;    /* WEFT_REQ_EV_*: set by timers, handled in service */
+
+	/* recovery.c: towards a Weft peer */
+	struct weft_peer peer;
+	struct weft_board *board; /* NULL: the peer is another device, or not known to be Weft */
+	struct weft_rtt rtt;
+	u64 last_news_ns;        /* the peer told something new, or the timeout ran out */
+	u64 last_sent_ns;
+	bool probed;             /* the tail was sent again, nothing new since */
+	bool ask;                /* the next packet shall ask for an acknowledgment */
+	u32 duplicates;          /* that the peer has seen */
+	u32 probes;              /* sent that none of these was of */
+	u32 resent;              /* the same of resends that something was thought lost for */
+	u32 resend_hint;         /* WQE that the last resend was of */
+
 	struct weft_path_cache path;
 	struct weft_keys keys;   /* local: of what is sent, and where READs put theirs */
 };
@@ -161,6 +184,7 @@ struct weft_res {
 struct weft_resp {
 	spinlock_t lock; /* this struct, qp->state with req.lock; BH off, inside req.lock */
 	struct weft_resp_state st;
+	struct weft_peer peer;
 
 	/* open message */
 	u64 va;                  /* WRITE: where the next byte goes */
@@ -182,6 +206,8 @@ struct weft_resp {
 	u32 late_psn;
 	bool comm_est;           /* RTR: the peer has spoken, the event was given */
 	u32 ack_psn;
+	bool rnr;                /* an RNR NAK is out: the peer knows what to send */
+	struct weft_hold hold;
 	struct weft_path_cache path;
 	struct weft_keys keys;   /* remote, and local ones of receive WQEs */
 };
@@ -325,6 +351,41 @@ void weft_requester_rewind(struct weft_qp *qp, u32 psn);
  */
 bool weft_requester_reap(struct weft_qp *qp);
 
+/* requester.c: start the ACK timer, or let it fire earlier. req.lock. */
+void weft_ack_timer_before(struct weft_qp *qp, u64 ns);
+
+/* --- recovery.c, the requester's towards a Weft peer; req.lock --- */
+/* Take note of a response that came by wire: the peer may turn out to be a Weft device. */
+void weft_recovery_peer(struct weft_qp *qp, const struct weft_pkt *pkt);
+/* Packets were sent; @next: behind the PSNs that they take. */
+void weft_recovery_sent(struct weft_qp *qp, u32 psn, u32 num, u32 next, u64 now);
+/* Everything before @una is acknowledged. */
+void weft_recovery_ack(struct weft_qp *qp, u32 una, u64 now);
+/* An extended NAK. */
+void weft_recovery_sack(struct weft_qp *qp, const struct weft_source *src,
+			const struct weft_pkt *pkt);
+/* See what is lost after news, and when to look again. */
+void weft_recovery_detect(struct weft_qp *qp);
+/* The timer fired: returns the time at which it must again, 0: no need. */
+u64 weft_recovery_timer(struct weft_qp *qp, u64 now);
+/* What the peer told counts no more: all is sent again. */
+void weft_recovery_forget(struct weft_qp *qp);
+/* Is something lost? */
+static inline bool weft_recovery_due(const struct weft_qp *qp)
+{
+	return qp->req.board && qp->req.board->num_lost;
+}
+
+/*
+ * Send the next lost packets. 0, -EBUSY: too much is queued below, -ENOMEM: try later, -EFAULT: the
+ * request has failed.
+ */
+int weft_recovery_resend(struct weft_qp *qp);
+/* As if the peer had told nothing, and is not known. */
+void weft_recovery_reset(struct weft_qp *qp);
+int weft_recovery_init(void);
+void weft_recovery_uninit(void);
+
 /* completer.c; under RCU */
 void weft_completer_receive(struct weft_qp *qp, const struct weft_source *src,
 			    const struct weft_pkt *pkt);
@@ -345,7 +406,8 @@ struct weft_res *weft_res_new(struct weft_qp *qp, const struct weft_pkt *pkt,
 void weft_res_again(struct weft_qp *qp, const struct weft_pkt *pkt);
 /*
  * resource.c: the QP is about to answer no more. A user who saw the last message's completion may
- * end the QP before the batch's acknowledgment went out: it goes now. resp.lock.
+ * end the QP before the batch's acknowledgment went out: it goes now. What is held is dropped.
+ * resp.lock.
  */
 void weft_responder_settle(struct weft_qp *qp);
 /*

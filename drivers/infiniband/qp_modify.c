@@ -146,6 +146,7 @@ static void weft_reset_locked(struct weft_qp *qp)
 	req->implied_valid = false;
 	req->rnr_wait = false;
 	req->events = 0;
+	weft_recovery_reset(qp);
 
 	memset(&resp->st, 0, sizeof(resp->st));
 	resp->have_rwqe = false;
@@ -153,6 +154,8 @@ static void weft_reset_locked(struct weft_qp *qp)
 	resp->comm_est = false;
 	resp->ack_pending = false;
 	resp->late = false;
+	resp->rnr = false;
+	memset(&resp->peer, 0, sizeof(resp->peer));
 	resp->res_todo = 0;
 	resp->res_head = 0;
 	if (resp->res)

@@ -16,11 +16,6 @@
 #include "qp.h"
 #include "rx.h"
 
-enum {
-	/* PSNs of SENDs and WRITEs that may be out without an acknowledgment. */
-	WEFT_WINDOW = 128,
-};
-
 static const struct weft_wc_map {
 	enum ib_wc_opcode opcode;
 } weft_wc_map[] = {
@@ -112,6 +107,8 @@ void weft_requester_rewind(struct weft_qp *qp, u32 psn)
 	bool found = false;
 	u32 i;
 
+	if (req->board)
+		weft_board_find_all(req->board);
 	for (i = req->tail; i != end; i++) {
 		wqe = weft_sq_wqe(qp, i);
 		if (!wqe->started)
@@ -188,18 +185,33 @@ static bool weft_req_start(struct weft_qp *qp, struct weft_swqe *wqe)
 	return true;
 }
 
-/* The timer is never stopped by an acknowledgment: when it fires it looks at last_progress_ns. */
-static void weft_ack_timer_start(struct weft_qp *qp, u32 psn)
+void weft_ack_timer_before(struct weft_qp *qp, u64 ns)
+{
+	struct weft_req *req = &qp->req;
+
+	if (hrtimer_is_queued(&req->ack_timer) && req->ack_timer_ns <= ns)
+		return;
+	req->ack_timer_ns = ns;
+	hrtimer_start(&req->ack_timer, ns_to_ktime(ns), HRTIMER_MODE_ABS_SOFT);
+}
+
+/*
+ * The timer is never stopped by an acknowledgment: when it fires it looks at last_progress_ns.
+ * @now: if it is known, else 0.
+ */
+static void weft_ack_timer_start(struct weft_qp *qp, bool first, u64 now)
 {
 	struct weft_req *req = &qp->req;
 	u64 timeout = weft_ack_timeout_ns(qp->attr.timeout);
+	bool idle = !hrtimer_is_queued(&req->ack_timer);
 
-	if (!timeout)
+	if (!timeout || !(first || idle))
 		return;
-	if (psn == req->una)
-		req->last_progress_ns = ktime_get_ns();
-	if (!hrtimer_is_queued(&req->ack_timer))
-		hrtimer_start(&req->ack_timer, ns_to_ktime(timeout), HRTIMER_MODE_REL_SOFT);
+	now = now ?: ktime_get_ns();
+	if (first)
+		req->last_progress_ns = now;
+	if (idle)
+		weft_ack_timer_before(qp, now + timeout);
 }
 
 /*
@@ -208,9 +220,10 @@ static void weft_ack_timer_start(struct weft_qp *qp, u32 psn)
  */
 static u32 weft_req_window(const struct weft_qp *qp, u32 psn)
 {
+	s32 window = qp->req.board ? qp->req.rtt.window : WEFT_WINDOW_MIN;
 	s32 out = weft_psn_diff(psn, qp->req.una);
 
-	return out < WEFT_WINDOW ? WEFT_WINDOW - out : 0;
+	return out < window ? window - out : 0;
 }
 
 /* Note that @num packets from @psn on were sent. */
@@ -220,12 +233,18 @@ static void weft_req_sent(struct weft_qp *qp, const struct weft_swqe *wqe, u32 p
 	u32 next = last ? weft_psn_add(wqe->last_psn, 1) : weft_psn_add(psn, num);
 	struct weft_req *req = &qp->req;
 	s32 again = weft_psn_diff(req->max_psn, psn);
+	bool first = req->una == req->max_psn;
+	u64 now = 0;
 
 	if (again > 0)
 		weft_count_add(qp->dev, retransmitted_pkts, min_t(u32, again, num));
 	if (weft_psn_before(req->max_psn, next))
 		req->max_psn = next;
-	weft_ack_timer_start(qp, psn);
+	if (req->board) {
+		now = ktime_get_ns();
+		weft_recovery_sent(qp, psn, num, next, now);
+	}
+	weft_ack_timer_start(qp, first, now);
 }
 
 /* Send the next packets of the request. False: no memory, try later. */
@@ -298,10 +317,26 @@ static bool weft_requester_loop(struct weft_qp *qp, int budget, bool *failed)
 {
 	struct weft_req *req = &qp->req;
 	struct weft_swqe *wqe;
+	int err;
 
 	for (;;) {
+		if (req->rnr_wait)
+			break;
+		if (weft_recovery_due(qp)) {
+			if (!budget--)
+				return true;
+			err = weft_recovery_resend(qp);
+			if (err == -EBUSY)
+				break;
+			if (err == -ENOMEM)
+				return true;
+			if (!err || weft_requester_reap(qp))
+				continue;
+			*failed = true;
+			return false;
+		}
 		wqe = weft_sq_next(qp);
-		if (!wqe || req->rnr_wait)
+		if (!wqe)
 			break;
 		if (qp->state == IB_QPS_SQD && !wqe->started)
 			break;

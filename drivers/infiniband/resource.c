@@ -7,6 +7,7 @@
  * response was lost.
  */
 #include <weft/ack.h>
+#include <weft/sack.h>
 
 #include "burst.h"
 #include "qp.h"
@@ -15,13 +16,14 @@
 static void weft_answer_init(struct weft_qp *qp, struct weft_pkt *pkt, u8 operation, u32 psn)
 {
 	weft_pkt_init(pkt, WEFT_RC | operation, qp->attr.dest_qp_num, psn);
+	pkt->resv6 = WEFT_RESV6_WEFT;
 	pkt->syndrome = WEFT_SYNDROME_ACK;
 	pkt->msn = qp->resp.st.msn;
 }
 
-/* An answer without payload. Lost if there is no memory: the peer asks again. */
+/* An answer; @data: its payload, WEFT_BURST_INLINE bytes at most. Lost if there is no memory. */
 static void weft_answer_send_on(struct weft_qp *qp, const struct weft_path *path,
-				const struct weft_pkt *pkt)
+				const struct weft_pkt *pkt, const void *data)
 {
 	struct weft_tx_batch batch;
 	struct weft_burst *burst;
@@ -33,28 +35,30 @@ static void weft_answer_send_on(struct weft_qp *qp, const struct weft_path *path
 		if (!burst)
 			return;
 		burst->pkt = *pkt;
-		weft_burst_size(burst, 1, 0);
+		memcpy(weft_burst_room(burst, pkt->payload_len), data, pkt->payload_len);
+		weft_burst_size(burst, 1, pkt->payload_len);
 		weft_burst_send(qp, path->to, burst);
 	} else {
 		skb = weft_tx_alloc(pkt, &payload);
 		if (!skb)
 			return;
+		memcpy(payload, data, pkt->payload_len);
 		weft_tx_begin(&batch, qp, path->ndev, &qp->av);
-		weft_tx_plan(&batch, qp, 0, 1);
+		weft_tx_plan(&batch, qp, pkt->payload_len, 1);
 		weft_tx_add(&batch, qp, pkt, skb);
 		weft_tx_send(&batch, qp);
 	}
 }
 
-/* The same; lost too if there is no way. */
-static void weft_answer_send(struct weft_qp *qp, const struct weft_pkt *pkt)
+/* The same; lost too if there is no way: the peer asks again. */
+static void weft_answer_send(struct weft_qp *qp, const struct weft_pkt *pkt, const void *data)
 {
 	struct weft_path path;
 
 	if (weft_path_find(qp, &qp->av, pkt->qpn, &qp->resp.path, &path))
 		weft_count(qp->dev, no_route);
 	else
-		weft_answer_send_on(qp, &path, pkt);
+		weft_answer_send_on(qp, &path, pkt, data);
 }
 
 /* An acknowledgment that is still to be passed to the peer's link when the lock is free. */
@@ -80,7 +84,7 @@ static struct weft_dev *weft_responder_ack(struct weft_qp *qp, struct weft_pkt *
 		return NULL;
 	}
 	if (!path.to || READ_ONCE(dev->cfg.icrc_always) || !weft_rx_passes_ack(path.to)) {
-		weft_answer_send_on(qp, &path, pkt);
+		weft_answer_send_on(qp, &path, pkt, NULL);
 		return NULL;
 	}
 	bytes = weft_burst_packet_bytes(pkt->hdr_len, 0);
@@ -99,7 +103,33 @@ static void weft_responder_answer(struct weft_qp *qp, u8 syndrome, u32 psn)
 	pkt.syndrome = syndrome;
 	if (weft_syndrome_kind(syndrome) == WEFT_ACK_POSITIVE)
 		weft_count(qp->dev, ack_sent);
-	weft_answer_send(qp, &pkt);
+	weft_answer_send(qp, &pkt, NULL);
+}
+
+/*
+ * Say how far it is, and to a Weft peer what is held behind the gap and what came twice. Rare; its
+ * caller shall not have the stack of it.
+ */
+static noinline_for_stack void weft_responder_report(struct weft_qp *qp)
+{
+	struct weft_hold *hold = &qp->resp.hold;
+	u32 epsn = qp->resp.st.epsn;
+	struct weft_sack sack;
+	struct weft_pkt pkt;
+
+	static_assert(sizeof(sack) <= WEFT_BURST_INLINE);
+	hold->report = false;
+	qp->resp.ack_pending = false;
+	if (!hold->num && hold->duplicates == hold->reported)
+		return weft_responder_answer(qp, WEFT_SYNDROME_ACK,
+					     weft_psn_add(epsn, WEFT_PSN_MASK));
+	weft_answer_init(qp, &pkt, WEFT_ACKNOWLEDGE, epsn);
+	pkt.syndrome = weft_syndrome_nak(WEFT_NAK_PSN_SEQUENCE);
+	pkt.payload_len = weft_sack_build(&sack, &hold->set, epsn, hold->duplicates);
+	hold->reported = hold->duplicates;
+	weft_count(qp->dev, nak_sent);
+	weft_count(qp->dev, ext_nak_sent);
+	weft_answer_send(qp, &pkt, &sack);
 }
 
 static void weft_responder_refuse_now(struct weft_qp *qp)
@@ -129,6 +159,7 @@ void weft_responder_settle(struct weft_qp *qp)
 {
 	struct weft_resp *resp = &qp->resp;
 
+	weft_hold_purge(resp);
 	if (qp->state < IB_QPS_RTR || qp->state > IB_QPS_SQE || resp->broken || resp->res_todo ||
 	    !resp->ack_pending)
 		return;
@@ -394,7 +425,7 @@ static void weft_res_send_atomic(struct weft_qp *qp, struct weft_res *res)
 			 res->first_psn);
 	pkt.orig = res->orig;
 	pkt.msn = res->msn;
-	weft_answer_send(qp, &pkt);
+	weft_answer_send(qp, &pkt, NULL);
 	weft_res_set_todo(&qp->resp, res, false);
 }
 
@@ -430,7 +461,11 @@ static bool weft_responder_loop(struct weft_qp *qp, int budget, struct weft_pass
 	}
 	if (resp->late && !resp->broken)
 		weft_responder_refuse_now(qp);
-	if (resp->ack_pending && !resp->broken) {
+	if (resp->broken)
+		return false;
+	if (resp->hold.report || (resp->ack_pending && resp->hold.num)) {
+		weft_responder_report(qp);
+	} else if (resp->ack_pending) {
 		resp->ack_pending = false;
 		ack->to = weft_responder_ack(qp, &ack->pkt);
 	}
@@ -445,7 +480,8 @@ bool weft_responder_run(struct weft_qp *qp, int budget)
 	bool broken = false;
 
 	ack.to = NULL;
-	if (!READ_ONCE(resp->res_todo) && !READ_ONCE(resp->ack_pending))
+	if (!READ_ONCE(resp->res_todo) && !READ_ONCE(resp->ack_pending) &&
+	    !READ_ONCE(resp->hold.report))
 		return false;
 	spin_lock(&resp->lock);
 	if (qp->state >= IB_QPS_RTR && qp->state <= IB_QPS_SQE) {

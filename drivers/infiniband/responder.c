@@ -273,12 +273,14 @@ static void weft_resp_not_ready(struct weft_qp *qp)
 	 * again.
 	 */
 	qp->resp.st.nak_pending = true;
+	qp->resp.rnr = true;
 	weft_responder_refuse(qp, weft_syndrome_rnr(qp->attr.min_rnr_timer), false);
 }
 
 static void weft_resp_done(struct weft_qp *qp, const struct weft_pkt *pkt)
 {
 	weft_resp_accept(&qp->resp.st, qp->mtu, pkt);
+	qp->resp.rnr = false;
 	qp->resp.late = false; /* what was missing has come */
 	if (pkt->op->flags & WEFT_OP_RECV_WQE && pkt->op->flags & WEFT_OP_END) {
 		weft_count(qp->dev, rdma_recvs);
@@ -291,13 +293,15 @@ static void weft_resp_done(struct weft_qp *qp, const struct weft_pkt *pkt)
 		weft_resp_ack(qp, pkt->psn);
 }
 
-static void weft_resp_duplicate(struct weft_qp *qp, const struct weft_pkt *pkt)
+static void weft_resp_duplicate(struct weft_qp *qp, const struct weft_source *src,
+				const struct weft_pkt *pkt)
 {
 	weft_count(qp->dev, duplicate_request);
 	if (pkt->op->flags & (WEFT_OP_READ | WEFT_OP_ATOMIC | WEFT_OP_ATOMIC_WRITE))
 		weft_res_again(qp, pkt);
 	else
 		weft_resp_ack(qp, weft_psn_add(qp->resp.st.epsn, WEFT_PSN_MASK));
+	weft_hold_duplicate(&qp->resp, src);
 }
 
 static void weft_resp_take(struct weft_qp *qp, const struct weft_source *src,
@@ -315,32 +319,23 @@ static void weft_resp_take(struct weft_qp *qp, const struct weft_source *src,
 		weft_resp_fail(qp, ret, pkt);
 }
 
-void weft_responder_receive(struct weft_qp *qp, const struct weft_source *src,
-			    const struct weft_pkt *pkt)
+static void weft_resp_packet(struct weft_qp *qp, const struct weft_source *src,
+			     const struct weft_pkt *pkt)
 {
 	struct weft_resp_result res;
-	bool broken, due;
 
-	spin_lock(&qp->resp.lock);
-	if (qp->resp.broken || (qp->resp.late && qp->resp.late_fatal) || qp->state < IB_QPS_RTR ||
-	    qp->state > IB_QPS_SQE) {
-		weft_count(qp->dev, rx_drop_qp_state);
-		spin_unlock(&qp->resp.lock);
-		return;
-	}
-	if (qp->state == IB_QPS_RTR && !qp->resp.comm_est) {
-		qp->resp.comm_est = true;
-		weft_qp_async_event(qp, IB_EVENT_COMM_EST);
-	}
 	res = weft_resp_check(&qp->resp.st, qp->transport, qp->mtu, pkt);
-	if (res.lost)
+	if (res.lost) {
 		weft_count(qp->dev, out_of_sequence);
+		if (qp->transport == WEFT_RC && weft_hold_add(qp, src, pkt))
+			return;
+	}
 	switch (res.verdict) {
 	case WEFT_RESP_OK:
 		weft_resp_take(qp, src, pkt);
 		break;
 	case WEFT_RESP_DUPLICATE:
-		weft_resp_duplicate(qp, pkt);
+		weft_resp_duplicate(qp, src, pkt);
 		break;
 	case WEFT_RESP_NAK:
 		if (res.nak == WEFT_NAK_PSN_SEQUENCE)
@@ -351,9 +346,58 @@ void weft_responder_receive(struct weft_qp *qp, const struct weft_source *src,
 	case WEFT_RESP_DROP:
 		break;
 	}
-	broken = qp->resp.broken;
-	due = qp->resp.ack_pending || qp->resp.res_todo;
-	spin_unlock(&qp->resp.lock);
+}
+
+static bool weft_resp_over(const struct weft_qp *qp)
+{
+	return qp->resp.broken || (qp->resp.late && qp->resp.late_fatal);
+}
+
+/* The packet, then what waited for it. */
+static void weft_resp_run(struct weft_qp *qp, const struct weft_source *src,
+			  const struct weft_pkt *pkt)
+{
+	struct weft_held *held = NULL;
+
+	for (;;) {
+		weft_resp_packet(qp, src, pkt);
+		if (unlikely(held))
+			weft_held_free(held);
+		else if (likely(!qp->resp.hold.num))
+			return;
+		held = weft_resp_over(qp) ? NULL : weft_hold_pop(qp);
+		if (!held)
+			return;
+		src = &held->src;
+		pkt = &held->pkt;
+	}
+}
+
+void weft_responder_receive(struct weft_qp *qp, const struct weft_source *src,
+			    const struct weft_pkt *pkt)
+{
+	struct weft_resp *resp = &qp->resp;
+	bool broken, due;
+
+	spin_lock(&resp->lock);
+	if (weft_resp_over(qp) || qp->state < IB_QPS_RTR || qp->state > IB_QPS_SQE) {
+		weft_count(qp->dev, rx_drop_qp_state);
+		spin_unlock(&resp->lock);
+		return;
+	}
+	if (qp->state == IB_QPS_RTR && !resp->comm_est) {
+		resp->comm_est = true;
+		weft_qp_async_event(qp, IB_EVENT_COMM_EST);
+	}
+	if (!src->burst)
+		weft_peer_packet(&resp->peer, pkt->resv6);
+	weft_resp_run(qp, src, pkt);
+	/* Until the receiver is ready the peer need not know what else is here. */
+	if (resp->rnr)
+		resp->hold.report = false;
+	broken = resp->broken;
+	due = resp->ack_pending || resp->res_todo || resp->hold.report;
+	spin_unlock(&resp->lock);
 	if (broken)
 		weft_qp_error(qp);
 	else if (due)

@@ -24,7 +24,8 @@ static bool weft_segment_solicits(const struct weft_swqe *wqe, const struct weft
 static bool weft_segment_wants_ack(const struct weft_qp *qp, const struct weft_segment *seg,
 				   u32 psn)
 {
-	return qp->transport == WEFT_RC && weft_req_want_ack(seg, psn, WEFT_ACK_INTERVAL);
+	return qp->transport == WEFT_RC &&
+	       (qp->req.ask || weft_req_want_ack(seg, psn, WEFT_ACK_INTERVAL));
 }
 
 static u32 weft_segment_qpn(const struct weft_qp *qp, const struct weft_swqe *wqe)
@@ -38,6 +39,7 @@ static void weft_segment_fill(struct weft_qp *qp, const struct weft_swqe *wqe,
 {
 	weft_pkt_init(pkt, seg->opcode, weft_segment_qpn(qp, wqe), psn);
 	pkt->payload_len = seg->payload_len;
+	pkt->resv6 = qp->transport == WEFT_RC ? WEFT_RESV6_WEFT : 0;
 	pkt->solicited = weft_segment_solicits(wqe, seg, pkt->op);
 	pkt->ackreq = weft_segment_wants_ack(qp, seg, psn);
 	pkt->imm = wqe->imm;
