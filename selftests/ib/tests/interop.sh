@@ -44,6 +44,12 @@ rxe_took_part() { # END
 	driver_is_rxe "$1"
 }
 
+# rdma_rxe does not say that it is Weft, so it was never sent an extended NAK, and nothing was held for it.
+rxe_is_no_weft() { # END-OF-WEFT
+	equal "extended NAKs" "$(counter "$1" ext_nak_sent)" 0
+	equal "held packets" "$(counter "$1" held_pkts)" 0
+}
+
 # No Weft counter there, and Weft's are here.
 driver_is_rxe() { # END
 	local other=a
@@ -53,8 +59,8 @@ driver_is_rxe() { # END
 }
 
 both_ways() { # TYPE-A TYPE-B
-	local sniffer server rxe=b
-	[ "$1" = rxe ] && rxe=a
+	local sniffer server rxe=b weft=a
+	[ "$1" = rxe ] && rxe=a weft=b
 	topo_hosts "$1" "$2"
 	note "client $1, server $2"
 	counters $rxe >"$TMP/rxe.0"
@@ -76,6 +82,7 @@ both_ways() { # TYPE-A TYPE-B
 	kill "$server"
 	part "the capture" captured
 	part "rdma_rxe took part" rxe_took_part $rxe
+	part "rdma_rxe is not taken for Weft" rxe_is_no_weft $weft
 	clean_all || fail "could not clean up"
 }
 
