@@ -17,7 +17,7 @@ tool() {
 }
 
 "$here/build.sh" "$root" "$work/parse_fuzz" -fprofile-instr-generate -fcoverage-mapping
-LLVM_PROFILE_FILE="$work/raw" "$work/parse_fuzz" -runs="$cases" -max_len=96 -seed=1 \
+LLVM_PROFILE_FILE="$work/raw" "$work/parse_fuzz" -runs="$cases" -max_len=192 -seed=1 \
 	-artifact_prefix="$work/" -verbosity=0 >"$work/log" 2>&1
 "$(tool llvm-profdata)" merge -sparse "$work/raw" -o "$work/data"
 "$(tool llvm-cov)" export -summary-only "$work/parse_fuzz" -instr-profile="$work/data" \

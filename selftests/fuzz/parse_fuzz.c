@@ -101,8 +101,8 @@ static enum weft_drop expected_drop(const uint8_t *data, size_t size)
 	if (size < header_bytes(layout) + pad + 4)
 		return WEFT_DROP_TRUNCATED;
 	rest = size - header_bytes(layout) - 4;
-	/* The extended NAK: NAK code 0 with a word and up to 1024 bits of bitmap. */
-	if (rest && data[0] == 0x11 && (data[12] != 0x60 || rest > 132))
+	/* The extended NAK: NAK code 0, a word and up to 1024 bits of bitmap in whole words. */
+	if (rest && data[0] == 0x11 && (data[12] != 0x60 || rest > 132 || pad))
 		return WEFT_DROP_LENGTH;
 	if (rest && data[0] != 0x11 && !strchr(layout, 'P'))
 		return WEFT_DROP_LENGTH;
@@ -233,11 +233,15 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 	if (!layout)
 		return size;
 	payload = (seed >> 9) % 3 && strchr(layout, 'P') ? (seed >> 11) % 24 : 0;
+	if (data[0] == 0x11)
+		payload = (seed >> 11) % 36 * 4;
 	want = header_bytes(layout) + (payload + 3) / 4 * 4 + 4 + ((seed >> 16) % 8 == 0);
 	if (want > max_size)
 		return size;
 	if (want > size)
 		memset(data + size, seed >> 20, want - size);
 	data[1] = (data[1] & 0xc0) | (-payload % 4) << 4 | ((seed >> 19) % 8 == 0);
+	if (data[0] == 0x11 && (seed >> 9) % 3)
+		data[12] = 0x60;
 	return want;
 }

@@ -12,7 +12,7 @@ trap 'rm -rf "$work"' EXIT INT TERM
 fuzz() {
 	"$here/build.sh" "$work" "$work/parse_fuzz" -fsanitize=address,undefined \
 		-fno-sanitize-recover=all || exit 2
-	"$work/parse_fuzz" -runs="$cases" -max_len=96 -seed=1 -artifact_prefix="$work/" \
+	"$work/parse_fuzz" -runs="$cases" -max_len=192 -seed=1 -artifact_prefix="$work/" \
 		-verbosity=0 >"$work/log" 2>&1
 }
 

@@ -12,7 +12,7 @@ mkdir -p "$work/corpus"
 "$here/build.sh" "$root" "$work/parse_fuzz" -fsanitize=address,undefined \
 	-fno-sanitize-recover=all
 echo "$cases cases in $work"
-if ! "$work/parse_fuzz" -runs="$cases" -max_len=96 -artifact_prefix="$work/" -verbosity=0 \
+if ! "$work/parse_fuzz" -runs="$cases" -max_len=192 -artifact_prefix="$work/" -verbosity=0 \
 	"$work/corpus" >"$work/log" 2>&1; then
 	cat "$work/log"
 	exit 1
