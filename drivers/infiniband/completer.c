@@ -14,16 +14,26 @@
 #include "qp.h"
 #include "rx.h"
 
-static void weft_comp_progress(struct weft_qp *qp, u32 una)
+/* False: nothing new. */
+static bool weft_comp_advance(struct weft_qp *qp, u32 una)
 {
 	struct weft_req *req = &qp->req;
 
 	if (!weft_psn_before(req->una, una))
-		return;
+		return false;
 	req->una = una;
 	req->retries = qp->attr.retry_cnt;
 	req->rnr_retries = qp->attr.rnr_retry;
 	req->implied_valid = false;
+	return true;
+}
+
+static void weft_comp_progress(struct weft_qp *qp, u32 una)
+{
+	struct weft_req *req = &qp->req;
+
+	if (!weft_comp_advance(qp, una))
+		return;
 	/* With nothing out, what is sent next begins the time anew. */
 	if (una != req->max_psn || req->board)
 		req->last_progress_ns = ktime_get_ns();
@@ -55,6 +65,8 @@ static void weft_comp_read(struct weft_qp *qp, struct weft_swqe *wqe, const stru
 	wqe->resp_psn = weft_psn_add(pkt->psn, 1);
 	if (last)
 		weft_comp_success(qp, wqe);
+	else if (src->more)
+		weft_comp_advance(qp, wqe->resp_psn); /* the next one takes the time */
 	else
 		weft_comp_progress(qp, wqe->resp_psn);
 }

@@ -183,6 +183,7 @@ struct weft_source {
 	const struct weft_burst *burst;
 	u32 offset; /* of the packet's payload in either */
 	bool v6;
+	bool more;  /* the next packet of the burst follows at once */
 	const struct in6_addr *saddr; /* IPv4 as ::ffff:a.b.c.d */
 	const struct in6_addr *daddr;
 };

@@ -247,6 +247,7 @@ static void weft_burst_deliver(struct weft_dev *dev, struct weft_qp *qp, struct 
 	u32 i = 0;
 
 	for (;;) {
+		src.more = i + 1 < burst->num;
 		if (bad_icrcs & BIT(i)) {
 			weft_count(dev, rx_drop_icrc);
 		} else {
