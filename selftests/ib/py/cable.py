@@ -3,32 +3,21 @@
 """Between two namespaces: when the veth pair is passed by, and what travels on it when it is not."""
 
 import json
-import os
-import subprocess
 
 import roce
 import vx
 from links import setting
 from suite import A_DEV, A_IP4, A_IP6, B_DEV, B_IP4, B_IP6, check, counters, equal, finish, moved, part
+from wires import A_NETDEV, A_NS, B_NETDEV, B_NS, sh
 
-A_NS, B_NS = os.environ["A_NS"], os.environ["B_NS"]
-A_NETDEV, B_NETDEV = os.environ["A_NETDEV"], os.environ["B_NETDEV"]
 SIZE = 40_001
 MTU = 1024
 PACKETS = -(-SIZE // MTU)
 
 
-def sh(netns, command, text=None):
-    done = subprocess.run(["ip", "netns", "exec", netns, *command.split()], input=text, capture_output=True,
-                          text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{command}: {done.stderr.strip()}")
-    return done.stdout
-
-
 def frames(netns, netdev):
     """What the netdev has received, in frames as the netdev counts them."""
-    return json.loads(sh(netns, f"ip -j -s link show {netdev}"))[0]["stats64"]["rx"]["packets"]
+    return json.loads(sh(f"ip -j -s link show {netdev}", netns))[0]["stats64"]["rx"]["packets"]
 
 
 def transfer(a_ip, b_ip):
@@ -101,25 +90,25 @@ WATCHERS = [
 @part("each of a qdisc, tc, nftables and a gateway on the way has frames travel again, and its end ends that")
 def watched():
     setting("shortcut on")
-    mac = json.loads(sh(B_NS, f"ip -j link show {B_NETDEV}"))[0]["address"]
+    mac = json.loads(sh(f"ip -j link show {B_NETDEV}", B_NS))[0]["address"]
     for netns, netdev in ((A_NS, A_NETDEV), (B_NS, B_NETDEV)):
-        sh(netns, f"tc qdisc add dev {netdev} clsact")
-    sh(A_NS, f"ip neigh replace 192.0.2.9 lladdr {mac} dev {A_NETDEV}")
+        sh(f"tc qdisc add dev {netdev} clsact", netns)
+    sh(f"ip neigh replace 192.0.2.9 lladdr {mac} dev {A_NETDEV}", A_NS)
     for what, netns, begin, end in WATCHERS:
-        sh(netns, begin)
+        sh(begin, netns)
         try:
             total = transfer(A_IP4, B_IP4)
         finally:
-            sh(netns, end)
+            sh(end, netns)
         # B's answers go the other way, which need not be watched.
         check(f"{what}: {total}", total.get("tx_shortcut_pkts", 0) < total["sent_pkts"] - 2 * PACKETS)
         whole(total, what)
         by_shortcut(transfer(A_IP4, B_IP4), f"without {what}")
     for hook, netns, netdev in (("egress", A_NS, A_NETDEV), ("ingress", B_NS, B_NETDEV)):
-        sh(netns, "nft -f -", f"table netdev t {{\nchain c {{\ntype filter hook {hook} device \"{netdev}\" "
+        sh("nft -f -", netns, f"table netdev t {{\nchain c {{\ntype filter hook {hook} device \"{netdev}\" "
                               "priority 0; policy accept;\n}\n}\n")
         total = transfer(A_IP4, B_IP4)
-        sh(netns, "nft delete table netdev t")
+        sh("nft delete table netdev t", netns)
         check(f"nftables at {hook}: {total}", total.get("tx_shortcut_pkts", 0) < total["sent_pkts"] - 2 * PACKETS)
         by_shortcut(transfer(A_IP4, B_IP4), f"without nftables at {hook}")
 
@@ -145,7 +134,7 @@ def batches():
         total = transfer(a_ip, b_ip)
         by_wire(total, "batches")
         for netns, netdev in ((A_NS, A_NETDEV), (B_NS, B_NETDEV)):
-            sh(netns, f"ethtool -K {netdev} gso off")
+            sh(f"ethtool -K {netdev} gso off", netns)
         before = frames(A_NS, A_NETDEV) + frames(B_NS, B_NETDEV)
         single = transfer(a_ip, b_ip)
         by_wire(single, "gso off")
@@ -153,10 +142,10 @@ def batches():
         check(f"gso off: {travelled} frames", single["sent_pkts"] <= travelled < single["sent_pkts"] + 10)
         # What the far end cannot take as a list, the stack makes packets of: with the same identifications and ICRCs.
         for netns, netdev in ((A_NS, A_NETDEV), (B_NS, B_NETDEV)):
-            sh(netns, f"ethtool -K {netdev} gso on tx-gso-list off tx-udp-segmentation off")
+            sh(f"ethtool -K {netdev} gso on tx-gso-list off tx-udp-segmentation off", netns)
         by_wire(transfer(a_ip, b_ip), "segmented on the way out")
         for netns, netdev in ((A_NS, A_NETDEV), (B_NS, B_NETDEV)):
-            sh(netns, f"ethtool -K {netdev} tx-gso-list on tx-udp-segmentation on")
+            sh(f"ethtool -K {netdev} tx-gso-list on tx-udp-segmentation on", netns)
 
 
 @part("an end that is down takes nothing by the shortcut either")
@@ -165,13 +154,13 @@ def down():
     a, b = vx.End(A_DEV, A_IP4), vx.End(B_DEV, B_IP4)
     vx.connect(a, b, timeout=14, retry=1)
     a.fill(4)
-    sh(B_NS, f"ip link set {B_NETDEV} down")
+    sh(f"ip link set {B_NETDEV} down", B_NS)
     before = counters(B_DEV)
     a.post("RDMA_WRITE", [(0, 3000)], 0)
     equal("WRITE to a netdev that is down", a.one(), "RETRY_EXC_ERR")
     check("nothing was written", b.peek(0, 3000) == 3000 * "00")
     equal("packets received", moved(before, counters(B_DEV)).get("rcvd_pkts", 0), 0)
-    sh(B_NS, f"ip link set {B_NETDEV} up")
+    sh(f"ip link set {B_NETDEV} up", B_NS)
     a.close()
     b.close()
 
