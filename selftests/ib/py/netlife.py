@@ -288,7 +288,7 @@ def qdisc():
     if WEFT:
         sh(f"weft link set {A_DEV} shortcut off", A_NS)
     # Long enough to be seen by a slow machine.
-    sh(f"tc qdisc add dev {A_NETDEV} root netem delay {400 * SLOW}ms limit 1000", A_NS)
+    sh(f"tc qdisc add dev {A_NETDEV} root netem delay {1500 * SLOW}ms limit 1000", A_NS)
     try:
         for kind in ("RC", "UC", "UD") * 2:
             a, b = vx.End(A_DEV, A_IP4, kind), vx.End(B_DEV, B_IP4, kind)
