@@ -256,6 +256,16 @@ topo_pair() { # [MTU]
 	wait_ends
 }
 
+# Everything passes the qdisc and the wire, one packet at a time, with a real ICRC.
+single_packets() {
+	local end
+	modprobe -q sch_netem
+	for end in a b; do
+		on $end weft link set "$(of $end DEV)" shortcut off icrc always || fail "weft link set"
+		on $end ethtool -K "$(of $end NETDEV)" gso off || fail "ethtool -K"
+	done
+}
+
 # Two links in one namespace: what they send to each other never leaves the host.
 topo_twins() { # [MTU]
 	local i
@@ -519,15 +529,16 @@ balance_unit() {
 	if has_counter a sent_bytes; then echo bytes; else echo pkts; fi
 }
 
-# Sent, received and dropped for want of a QP by a and b since `balance_start`: $sent_a, $rcvd_a, $drop_a, …_b.
+# Sent, received, dropped for want of a QP and sent again by a and b since `balance_start`: $sent_a, $rcvd_a, $drop_a,
+# $again_a, …_b.
 balance_read() {
 	local end way i now
 	nap 0.02
 	for end in a b; do
-		# rdma_rxe has no rx_drop_qpn.
-		mapfile -t now < <(counter_values $end "sent_$UNIT" "rcvd_$UNIT" rx_drop_qpn 2>/dev/null)
+		# rdma_rxe has neither of the last two.
+		mapfile -t now < <(counter_values $end "sent_$UNIT" "rcvd_$UNIT" rx_drop_qpn retransmitted_pkts 2>/dev/null)
 		i=0
-		for way in sent rcvd drop; do
+		for way in sent rcvd drop again; do
 			printf -v "${way}_$end" %d $((${now[i]:-0} - ${BALANCE[$end$way]-0}))
 			i=$((i + 1))
 		done
@@ -538,25 +549,28 @@ balance_start() {
 	declare -gA BALANCE=()
 	UNIT=$(balance_unit)
 	balance_read
-	BALANCE=([asent]=$sent_a [arcvd]=$rcvd_a [adrop]=$drop_a [bsent]=$sent_b [brcvd]=$rcvd_b [bdrop]=$drop_b)
+	BALANCE=([asent]=$sent_a [arcvd]=$rcvd_a [adrop]=$drop_a [aagain]=$again_a
+		[bsent]=$sent_b [brcvd]=$rcvd_b [bdrop]=$drop_b [bagain]=$again_b)
 }
 
-STRAY_MAX=4140
+# The largest packet, which a probe of the tail sends again when its acknowledgement is late.
+PROBE_MAX=4140
 
-# Each end received what the other one sent. The last packets may find a QP that is gone: they are then counted by
-# rx_drop_qpn alone, and have STRAY_MAX bytes each at most: a probe of the tail sends a packet again whose
-# acknowledgement is late. rdma_rxe drops what comes twice without counting it.
+# Each end received what the other one sent. The last packet may find a QP that is gone: it is then counted by
+# rx_drop_qpn alone, and has $STRAY bytes at most (32: an acknowledgement), or is one of those sent again.
+# rdma_rxe drops what comes twice without counting it.
 balanced() {
 	balance_read
 	if [ "$UNIT" = pkts ]; then
 		[ "$sent_a" -ge "$rcvd_b" ] && [ "$sent_b" -ge "$rcvd_a" ]
 		return
 	fi
-	arrived "$sent_a" "$rcvd_b" "$drop_b" && arrived "$sent_b" "$rcvd_a" "$drop_a"
+	arrived "$sent_a" "$rcvd_b" "$drop_b" "$again_a" && arrived "$sent_b" "$rcvd_a" "$drop_a" "$again_b"
 }
 
-arrived() { # SENT RECEIVED DROPPED
-	[ "$1" -ge "$2" ] && [ "$1" -le $(($2 + $3 * STRAY_MAX)) ]
+arrived() { # SENT RECEIVED DROPPED SENT-AGAIN
+	local probes=$(($4 < $3 ? $4 : $3))
+	[ "$1" -ge "$2" ] && [ "$1" -le $(($2 + ($3 - probes) * ${STRAY:-32} + probes * PROBE_MAX)) ]
 }
 
 # serve, after which the ends must be balanced, with $LEAST bytes on the wire at least.

@@ -32,8 +32,8 @@ datagrams() { # ADDRESS
 stream() { # ADDRESS OPTION...
 	local address=$1
 	shift
-	# A credit may meet a peer who has gone.
-	serve_balanced cm_listens b 7171 -- rstream -b "$address" -p 7171 -T v "$@" -- \
+	# A credit that meets a peer who has gone: BTH, RETH, immediate, 16 bytes, ICRC.
+	STRAY=52 serve_balanced cm_listens b 7171 -- rstream -b "$address" -p 7171 -T v "$@" -- \
 		rstream -s "$address" -p 7171 -T v "$@"
 }
 

@@ -8,10 +8,6 @@
 
 [ "$LINK_TYPE" = weft ] || skip "needs two namespaces and Weft's counters"
 topo_pair 4200
-modprobe -q sch_netem
-for end in a b; do
-	on $end weft link set "$(of $end DEV)" shortcut off icrc always || fail "weft link set"
-	on $end ethtool -K "$(of $end NETDEV)" gso off || fail "ethtool -K"
-done
+single_packets
 python selective.py
 finish
