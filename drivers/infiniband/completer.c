@@ -157,17 +157,13 @@ static void weft_comp_nak(struct weft_qp *qp, struct weft_swqe *wqe, enum weft_n
 	weft_comp_end(wqe, weft_nak_status(nak));
 }
 
-/* Apply the packet to the oldest request. True: ask again for the following one. */
-static bool weft_comp_apply(struct weft_qp *qp, struct weft_swqe *wqe,
-			    const struct weft_source *src, const struct weft_pkt *pkt)
+/* Do what weft_comp_step() says. True: ask again for the following request. */
+static noinline bool weft_comp_judge(struct weft_qp *qp, struct weft_swqe *wqe,
+				     const struct weft_source *src, const struct weft_pkt *pkt)
 {
 	struct weft_comp_result res;
 	struct weft_comp_wqe oldest;
 
-	if (weft_comp_is_acked(wqe->wr, wqe->last_psn, qp->req.max_psn, pkt)) {
-		weft_comp_success(qp, wqe);
-		return true;
-	}
 	oldest = (struct weft_comp_wqe){
 		.wr = wqe->wr,
 		.first_psn = wqe->first_psn,
@@ -211,16 +207,39 @@ static bool weft_comp_apply(struct weft_qp *qp, struct weft_swqe *wqe,
 	return false;
 }
 
-/* Oldest request that waits for the peer, or NULL. */
-static struct weft_swqe *weft_comp_oldest(struct weft_qp *qp)
+/* The request with the index if it waits for the peer, else NULL. */
+static struct weft_swqe *weft_comp_waiting(struct weft_qp *qp, u32 index)
 {
 	struct weft_swqe *wqe;
 
 	/* Pairs with the release in weft_post_one(). */
-	if (qp->req.tail == smp_load_acquire(&qp->sq.producer))
+	if (index == smp_load_acquire(&qp->sq.producer))
 		return NULL;
-	wqe = weft_sq_wqe(qp, qp->req.tail);
+	wqe = weft_sq_wqe(qp, index);
 	return wqe->started && !wqe->done && wqe->local == WEFT_LOCAL_NONE ? wqe : NULL;
+}
+
+static struct weft_swqe *weft_comp_oldest(struct weft_qp *qp)
+{
+	return weft_comp_waiting(qp, qp->req.tail);
+}
+
+/* Complete the oldest requests as far as the packet acknowledges them. False: not the first. */
+static bool weft_comp_acked(struct weft_qp *qp, struct weft_swqe *oldest,
+			    const struct weft_pkt *pkt)
+{
+	struct weft_swqe *wqe = oldest, *last = NULL;
+	u32 i = qp->req.tail;
+
+	for (; wqe && weft_comp_is_acked(wqe->wr, wqe->last_psn, qp->req.max_psn, pkt);
+	     wqe = weft_comp_waiting(qp, ++i)) {
+		weft_comp_end(wqe, IB_WC_SUCCESS);
+		last = wqe;
+	}
+	if (!last)
+		return false;
+	weft_comp_progress(qp, weft_psn_add(last->last_psn, 1));
+	return true;
 }
 
 static void weft_comp_count(struct weft_qp *qp, const struct weft_pkt *pkt)
@@ -244,7 +263,7 @@ static bool weft_comp_packet(struct weft_qp *qp, const struct weft_source *src,
 		wqe = weft_comp_oldest(qp);
 		if (!wqe)
 			break;
-		again = weft_comp_apply(qp, wqe, src, pkt);
+		again = weft_comp_acked(qp, wqe, pkt) || weft_comp_judge(qp, wqe, src, pkt);
 		if (wqe->done && !weft_requester_reap(qp))
 			return false;
 	}

@@ -162,19 +162,29 @@ static inline struct weft_mr *weft_lkey_find(struct weft_keys *keys, u32 lkey, u
 /* weft_mr_chunk() of a range that ends behind its first block, or of all kernel memory. */
 void *weft_mr_chunk_far(const struct weft_mr *mr, u64 addr, u32 want, u32 *got);
 
+/* Kernel address of [@addr, @addr + @len) where one block has it all, else NULL. */
+static inline void *weft_mr_near(const struct weft_mr *mr, u64 addr, u32 len)
+{
+	u64 offset = mr->first_offset + (addr - mr->iova);
+	u64 block = 1ULL << mr->page_shift;
+
+	if (mr->kind == WEFT_MR_DMA || (offset & (block - 1)) + len > block)
+		return NULL;
+	return mr->pages[offset >> mr->page_shift] + (offset & (block - 1));
+}
+
 /*
  * Kernel address of @addr, and in @got how many bytes (≤ @want, ≥ 1) are contiguous there. In
  * bounds by contract. Not for a view whose guard is not held: use the copies below.
  */
 static inline void *weft_mr_chunk(const struct weft_mr *mr, u64 addr, u32 want, u32 *got)
 {
-	u64 offset = mr->first_offset + (addr - mr->iova);
-	u64 block = 1ULL << mr->page_shift;
+	void *mem = weft_mr_near(mr, addr, want);
 
-	if (mr->kind == WEFT_MR_DMA || (offset & (block - 1)) + want > block)
+	if (!mem)
 		return weft_mr_chunk_far(mr, addr, want, got);
 	*got = want;
-	return mr->pages[offset >> mr->page_shift] + (offset & (block - 1));
+	return mem;
 }
 
 /* Where a received packet's bytes are: in an skb from a wire, or in a burst of this host. */

@@ -169,10 +169,25 @@ static int weft_copy(const struct weft_mr *mr, struct weft_copy *copy)
 	return 0;
 }
 
+/* Many pieces under one claim of the vector registers. */
+static void weft_mr_long_to_buf(const struct weft_mr *mr, u64 addr, void *buf, u32 len)
+{
+	const void *mem;
+	u32 got;
+
+	for (; len; addr += got, buf += got, len -= got) {
+		mem = weft_mr_chunk(mr, addr, len, &got);
+		weft_vec_copy_piece(buf, mem, got);
+	}
+	weft_vec_end();
+}
+
 void weft_mr_to_buf(const struct weft_mr *mr, u64 addr, void *buf, u32 len)
 {
 	struct weft_copy copy = { .addr = addr, .len = len, .kind = WEFT_COPY_OUT, .dst = buf };
 
+	if (len >= WEFT_VEC_COPY_MIN && mr->kind != WEFT_MR_VIEW && weft_vec_copy_begin())
+		return weft_mr_long_to_buf(mr, addr, buf, len);
 	/* The answer to a READ that the invalidation has overtaken carries nothing. */
 	if (weft_copy(mr, &copy))
 		memset(buf, 0, len);
@@ -186,28 +201,42 @@ void weft_buf_to_mr(const struct weft_mr *mr, u64 addr, const void *buf, u32 len
 	weft_copy(mr, &copy);
 }
 
-/* Memory of [@addr, @addr + @len) if it is in one piece and needs no guard, else NULL. */
-static void *weft_mr_flat(const struct weft_mr *mr, u64 addr, u32 len)
+static noinline void *weft_mr_flat_far(const struct weft_mr *mr, u64 addr, u32 len)
 {
 	void *mem;
 	u32 got;
 
+	mem = weft_mr_chunk_far(mr, addr, len, &got);
+	return got == len ? mem : NULL;
+}
+
+/* Memory of [@addr, @addr + @len) if it is in one piece and needs no guard, else NULL. */
+static void *weft_mr_flat(const struct weft_mr *mr, u64 addr, u32 len)
+{
+	void *mem;
+
 	if (!len || mr->kind == WEFT_MR_VIEW)
 		return NULL;
-	mem = weft_mr_chunk(mr, addr, len, &got);
-	return got == len ? mem : NULL;
+	mem = weft_mr_near(mr, addr, len);
+	return likely(mem) ? mem : weft_mr_flat_far(mr, addr, len);
+}
+
+static noinline void weft_source_to_mr_pieces(const struct weft_mr *mr, u64 addr,
+					      const struct weft_source *src, u32 len)
+{
+	struct weft_copy copy = { .addr = addr, .len = len, .kind = WEFT_COPY_IN_PACKET };
+
+	copy.packet = src;
+	weft_copy(mr, &copy);
 }
 
 void weft_source_to_mr(const struct weft_mr *mr, u64 addr, const struct weft_source *src, u32 len)
 {
-	struct weft_copy copy = { .addr = addr, .len = len, .kind = WEFT_COPY_IN_PACKET };
 	void *mem = weft_mr_flat(mr, addr, len);
 
 	if (likely(mem))
 		return weft_source_copy(src, 0, mem, len);
-	copy.packet = src;
-	copy.offset = 0;
-	weft_copy(mr, &copy);
+	weft_source_to_mr_pieces(mr, addr, src, len);
 }
 
 /* @todo: len and source or destination; addr is taken from the list. */
@@ -255,17 +284,23 @@ static void *weft_sge_flat(struct weft_keys *keys, const struct ib_sge *sge, int
 	return mr ? weft_mr_flat(mr, addr, len) : NULL;
 }
 
+static noinline int weft_sge_pieces_to_buf(struct weft_keys *keys, const struct ib_sge *sge,
+					   int num_sge, u32 offset, void *buf, u32 len)
+{
+	struct weft_copy todo = { .len = len, .kind = WEFT_COPY_OUT, .dst = buf };
+
+	return weft_sge_copy(keys, sge, num_sge, offset, &todo, 0);
+}
+
 int weft_sge_to_buf(struct weft_keys *keys, const struct ib_sge *sge, int num_sge, u32 offset,
 		    void *buf, u32 len)
 {
-	struct weft_copy todo = { .len = len, .kind = WEFT_COPY_OUT, .dst = buf };
 	void *mem = weft_sge_flat(keys, sge, num_sge, offset, len, 0);
 
-	if (likely(mem)) {
-		weft_vec_copy(buf, mem, len);
-		return 0;
-	}
-	return weft_sge_copy(keys, sge, num_sge, offset, &todo, 0);
+	if (unlikely(!mem))
+		return weft_sge_pieces_to_buf(keys, sge, num_sge, offset, buf, len);
+	weft_vec_copy(buf, mem, len);
+	return 0;
 }
 
 int weft_buf_to_sge(struct weft_keys *keys, const struct ib_sge *sge, int num_sge, u32 offset,
@@ -276,19 +311,25 @@ int weft_buf_to_sge(struct weft_keys *keys, const struct ib_sge *sge, int num_sg
 	return weft_sge_copy(keys, sge, num_sge, offset, &todo, IB_ACCESS_LOCAL_WRITE);
 }
 
+static noinline int weft_source_to_sge_pieces(struct weft_keys *keys, const struct ib_sge *sge,
+					      int num_sge, u32 offset,
+					      const struct weft_source *src, u32 len)
+{
+	struct weft_copy todo = { .len = len, .kind = WEFT_COPY_IN_PACKET };
+
+	todo.packet = src;
+	return weft_sge_copy(keys, sge, num_sge, offset, &todo, IB_ACCESS_LOCAL_WRITE);
+}
+
 int weft_source_to_sge(struct weft_keys *keys, const struct ib_sge *sge, int num_sge, u32 offset,
 		       const struct weft_source *src, u32 len)
 {
-	struct weft_copy todo = { .len = len, .kind = WEFT_COPY_IN_PACKET };
 	void *mem = weft_sge_flat(keys, sge, num_sge, offset, len, IB_ACCESS_LOCAL_WRITE);
 
-	if (likely(mem)) {
-		weft_source_copy(src, 0, mem, len);
-		return 0;
-	}
-	todo.packet = src;
-	todo.offset = 0;
-	return weft_sge_copy(keys, sge, num_sge, offset, &todo, IB_ACCESS_LOCAL_WRITE);
+	if (unlikely(!mem))
+		return weft_source_to_sge_pieces(keys, sge, num_sge, offset, src, len);
+	weft_source_copy(src, 0, mem, len);
+	return 0;
 }
 
 /* --- atomics --- */

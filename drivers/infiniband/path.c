@@ -16,11 +16,14 @@
 #include "path.h"
 #include "qp.h"
 
-static atomic_t weft_path_generation = ATOMIC_INIT(1);
+atomic_t weft_path_generation = ATOMIC_INIT(1);
 
 void weft_path_changed(void)
 {
-	/* Pairs with the acquire in weft_path_find(): the removal comes first. */
+	/*
+	 * Pairs with the acquires in weft_path_find() and weft_path_search(): the removal comes
+	 * first.
+	 */
 	smp_mb__before_atomic();
 	/* 0 is nobody's. */
 	if (!atomic_inc_return(&weft_path_generation))
@@ -82,19 +85,26 @@ static bool weft_path_is_direct(struct weft_qp *qp, struct net_device *ndev,
 	return direct;
 }
 
-/* May packets go straight to the peer's link, or does somebody watch? */
-static bool weft_path_is_short(struct weft_qp *qp, const struct weft_av *av,
-			       const struct weft_path_cache *found)
+static noinline bool weft_path_is_short_cable(struct weft_qp *qp, const struct weft_av *av,
+					      const struct weft_path_cache *found)
+{
+	return weft_cable_is_quiet(found->ndev, found->far) &&
+	       weft_path_is_direct(qp, found->ndev, av);
+}
+
+bool weft_path_is_short(struct weft_qp *qp, const struct weft_av *av,
+			const struct weft_path_cache *found)
 {
 	struct net_device *ndev = found->ndev, *peer;
 
 	if (!READ_ONCE(qp->dev->cfg.shortcut))
 		return false;
 	if (found->far)
-		return weft_cable_is_quiet(ndev, found->far) && weft_path_is_direct(qp, ndev, av);
+		return weft_path_is_short_cable(qp, av, found);
 	peer = rcu_dereference(found->peer->netdev);
-	return peer && netif_running(peer) && netif_running(ndev) && !dev_nit_active(ndev) &&
-	       !dev_nit_active(dev_net(ndev)->loopback_dev);
+	/* Taps of all netdevs count for each; of lo its own are left to look at. */
+	return peer && netif_running(peer) && netif_running(ndev) &&
+	       list_empty(&dev_net(ndev)->loopback_dev->ptype_all) && !dev_nit_active(ndev);
 }
 
 /*
@@ -108,33 +118,23 @@ static bool weft_path_lasts(const struct weft_av *av, const struct weft_path_cac
 	       (!found->far || READ_ONCE(found->far->reg_state) == NETREG_REGISTERED);
 }
 
-static int weft_path_set(struct weft_qp *qp, const struct weft_av *av,
-			 const struct weft_path_cache *found, struct weft_path *path)
+int weft_path_search(struct weft_qp *qp, const struct weft_av *av, u32 qpn,
+		     struct weft_path_cache *found)
 {
-	path->ndev = found->ndev;
-	path->to = found->peer && weft_path_is_short(qp, av, found) ? found->peer : NULL;
-	return 0;
-}
-
-int weft_path_find(struct weft_qp *qp, const struct weft_av *av, u32 qpn,
-		   struct weft_path_cache *cache, struct weft_path *path)
-{
-	struct weft_path_cache found;
-
 	/* Pairs with the barrier in weft_path_changed(). */
-	found.generation = atomic_read_acquire(&weft_path_generation);
-	if (likely(cache && cache->generation == found.generation))
-		return weft_path_set(qp, av, cache, path);
-	found.ndev = weft_path_netdev(qp, av);
-	if (!found.ndev)
+	unsigned int generation = atomic_read_acquire(&weft_path_generation);
+
+	found->generation = 0;
+	found->ndev = weft_path_netdev(qp, av);
+	if (!found->ndev)
 		return -ENODEV;
-	found.peer = weft_path_peer(dev_net(found.ndev), av, qpn, found.ndev->ifindex);
-	found.far = found.peer ? NULL : weft_cable_far(found.ndev);
-	if (found.far)
-		found.peer = weft_path_far_peer(found.far, av, qpn);
-	if (cache && weft_path_lasts(av, &found))
-		*cache = found;
-	return weft_path_set(qp, av, &found, path);
+	found->peer = weft_path_peer(dev_net(found->ndev), av, qpn, found->ndev->ifindex);
+	found->far = found->peer ? NULL : weft_cable_far(found->ndev);
+	if (found->far)
+		found->peer = weft_path_far_peer(found->far, av, qpn);
+	if (weft_path_lasts(av, found))
+		found->generation = generation;
+	return 0;
 }
 
 /* --- route --- */

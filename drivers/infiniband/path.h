@@ -30,12 +30,39 @@ struct weft_path_cache {
 	struct net_device *far;  /* the peer's netdev if a cable leads there, else NULL */
 };
 
+/* Counts what weft_path_changed() is called for; never 0. */
+extern atomic_t weft_path_generation;
+
 /*
- * Path of packets to @qpn of @av. @cache: NULL for datagrams. -ENODEV: no netdev carries the GID
- * any more. Under RCU, BH off.
+ * Look again. @found is good for now, and until the generation changes if it has one. -ENODEV: no
+ * netdev carries the GID any more.
  */
-int weft_path_find(struct weft_qp *qp, const struct weft_av *av, u32 qpn,
-		   struct weft_path_cache *cache, struct weft_path *path);
+int weft_path_search(struct weft_qp *qp, const struct weft_av *av, u32 qpn,
+		     struct weft_path_cache *found);
+/* May packets go straight to the peer's link, or does somebody watch? */
+bool weft_path_is_short(struct weft_qp *qp, const struct weft_av *av,
+			const struct weft_path_cache *found);
+
+/*
+ * Path of packets to @qpn of @av. @cache: of a connected QP's packets to its peer; else the caller
+ * sets its generation to 0. -ENODEV: no netdev carries the GID any more. Under RCU, BH off.
+ */
+static inline int weft_path_find(struct weft_qp *qp, const struct weft_av *av, u32 qpn,
+				 struct weft_path_cache *cache, struct weft_path *path)
+{
+	int err;
+
+	/* Pairs with the barrier in weft_path_changed(). */
+	if (unlikely(cache->generation != atomic_read_acquire(&weft_path_generation))) {
+		err = weft_path_search(qp, av, qpn, cache);
+		if (err)
+			return err;
+	}
+	path->ndev = cache->ndev;
+	path->to = cache->peer && weft_path_is_short(qp, av, cache) ? cache->peer : NULL;
+	return 0;
+}
+
 /* Any context. */
 void weft_path_changed(void);
 

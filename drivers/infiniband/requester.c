@@ -72,7 +72,7 @@ bool weft_requester_reap(struct weft_qp *qp)
 	struct weft_req *req = &qp->req;
 	enum ib_wc_status status;
 	struct weft_swqe *wqe;
-	struct ib_wc wc;
+	struct ib_wc wc __uninitialized; /* most requests want none */
 	bool wanted;
 
 	/* Pairs with the release in weft_post_one(): the slot's content is the new one. */

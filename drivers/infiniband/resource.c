@@ -74,7 +74,7 @@ struct weft_passed_ack {
 static struct weft_dev *weft_responder_ack(struct weft_qp *qp, struct weft_pkt *pkt)
 {
 	struct weft_dev *dev = qp->dev;
-	struct weft_path path;
+	struct weft_path path __uninitialized;
 	u32 bytes;
 
 	weft_answer_init(qp, pkt, WEFT_ACKNOWLEDGE, qp->resp.ack_psn);
@@ -376,7 +376,7 @@ static void weft_res_read_gone(struct weft_qp *qp, struct weft_res *res)
 }
 
 /* The next READ responses. False: no memory, try later. */
-static bool weft_res_send_read(struct weft_qp *qp, struct weft_res *res)
+static noinline_for_stack bool weft_res_send_read(struct weft_qp *qp, struct weft_res *res)
 {
 	u32 room = min_t(u64, res->resid, (u64)WEFT_BURST_PACKETS * qp->mtu);
 	u32 len = min(res->resid, qp->mtu);
@@ -415,7 +415,7 @@ static bool weft_res_send_read(struct weft_qp *qp, struct weft_res *res)
 	return true;
 }
 
-static void weft_res_send_atomic(struct weft_qp *qp, struct weft_res *res)
+static noinline_for_stack void weft_res_send_atomic(struct weft_qp *qp, struct weft_res *res)
 {
 	struct weft_pkt pkt;
 
@@ -475,7 +475,7 @@ static bool weft_responder_loop(struct weft_qp *qp, int budget, struct weft_pass
 bool weft_responder_run(struct weft_qp *qp, int budget)
 {
 	struct weft_resp *resp = &qp->resp;
-	struct weft_passed_ack ack;
+	struct weft_passed_ack ack __uninitialized;
 	bool more = false;
 	bool broken = false;
 

@@ -105,15 +105,16 @@ static struct sk_buff *weft_segment_skb(struct weft_qp *qp, const struct weft_sw
 	return ERR_PTR(-EFAULT);
 }
 
-/* @pkt: the first packet; becomes the last. */
-static int weft_segment_send_batch(struct weft_qp *qp, const struct weft_swqe *wqe,
-				   struct net_device *ndev, const struct weft_av *av,
-				   struct weft_pkt *pkt, u32 room)
+/* @first: of the packets. */
+static noinline int weft_segment_send_batch(struct weft_qp *qp, const struct weft_swqe *wqe,
+					    struct net_device *ndev, const struct weft_av *av,
+					    const struct weft_segment *first, u32 psn, u32 room)
 {
+	struct weft_segment seg = *first;
 	struct weft_tx_batch batch;
 	u32 offset = wqe->offset;
-	struct weft_segment seg;
 	struct sk_buff *skb;
+	struct weft_pkt pkt;
 	u32 i, num;
 	int err = 0;
 
@@ -123,14 +124,14 @@ static int weft_segment_send_batch(struct weft_qp *qp, const struct weft_swqe *w
 		if (i) {
 			offset += qp->mtu;
 			seg = weft_segment_at(qp, wqe, offset);
-			weft_segment_fill(qp, wqe, &seg, offset, pkt, weft_psn_add(pkt->psn, 1));
 		}
-		skb = weft_segment_skb(qp, wqe, offset, &batch, pkt);
+		weft_segment_fill(qp, wqe, &seg, offset, &pkt, weft_psn_add(psn, i));
+		skb = weft_segment_skb(qp, wqe, offset, &batch, &pkt);
 		if (IS_ERR(skb)) {
 			err = PTR_ERR(skb);
 			break;
 		}
-		weft_tx_add(&batch, qp, pkt, skb);
+		weft_tx_add(&batch, qp, &pkt, skb);
 	}
 	/* What does not get out is lost, as if on the wire. */
 	weft_tx_send(&batch, qp);
@@ -228,18 +229,20 @@ static int weft_segment_send_burst(struct weft_qp *qp, const struct weft_swqe *w
 
 int weft_segment_send(struct weft_qp *qp, const struct weft_swqe *wqe, u32 psn, u32 room)
 {
-	const struct weft_av *av = qp->transport == WEFT_UD ? &wqe->ud.av : &qp->av;
-	struct weft_path_cache *cache = qp->transport == WEFT_UD ? NULL : &qp->req.path;
 	struct weft_segment seg = weft_segment_at(qp, wqe, wqe->offset);
-	struct weft_path path;
-	struct weft_pkt pkt;
+	struct weft_req *req = &qp->req;
+	const struct weft_av *av = &qp->av;
+	struct weft_path path __uninitialized;
 
-	if (weft_path_find(qp, av, weft_segment_qpn(qp, wqe), cache, &path)) {
+	if (qp->transport == WEFT_UD) {
+		av = &wqe->ud.av;
+		req->path.generation = 0; /* each has its own */
+	}
+	if (weft_path_find(qp, av, weft_segment_qpn(qp, wqe), &req->path, &path)) {
 		weft_count(qp->dev, no_route);
 		return 1;
 	}
 	if (path.to)
 		return weft_segment_send_burst(qp, wqe, path.to, av, &seg, psn, room);
-	weft_segment_fill(qp, wqe, &seg, wqe->offset, &pkt, psn);
-	return weft_segment_send_batch(qp, wqe, path.ndev, av, &pkt, room);
+	return weft_segment_send_batch(qp, wqe, path.ndev, av, &seg, psn, room);
 }

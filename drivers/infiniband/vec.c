@@ -227,21 +227,32 @@ static void weft_vec_copy_rounds(void *to, const void *from, size_t rounds)
 		     : : "cc", "memory");
 }
 
-void weft_vec_copy_long(void *to, const void *from, size_t len)
+bool weft_vec_copy_begin(void)
+{
+	return weft_vec_copies && weft_vec_begin();
+}
+
+void weft_vec_copy_piece(void *to, const void *from, size_t len)
 {
 	size_t rest = len % WEFT_VEC_COPY_ROUND;
 
-	if (weft_vec_copies && weft_vec_begin()) {
+	if (len >= WEFT_VEC_COPY_ROUND) {
 		kasan_check_read(from, len);
 		kasan_check_write(to, len);
 		weft_vec_copy_rounds(to, from, len / WEFT_VEC_COPY_ROUND);
-		weft_vec_end();
-		to += len - rest;
-		from += len - rest;
-		len = rest;
 	}
-	if (len)
+	if (rest)
+		memcpy(to + len - rest, from + len - rest, rest);
+}
+
+void weft_vec_copy_long(void *to, const void *from, size_t len)
+{
+	if (weft_vec_copy_begin()) {
+		weft_vec_copy_piece(to, from, len);
+		weft_vec_end();
+	} else {
 		memcpy(to, from, len);
+	}
 }
 
 /* --- constants --- */

@@ -23,6 +23,11 @@ void weft_vec_end(void);
 /* weft_crc32_fn of <weft/icrc.h>, between begin and end. */
 u32 weft_vec_crc32(u32 crc, const void *data, size_t len);
 
+/* As weft_vec_begin(), for copies. False too where memcpy() is as fast. */
+bool weft_vec_copy_begin(void);
+/* memcpy() of any length, between begin and end. */
+void weft_vec_copy_piece(void *to, const void *from, size_t len);
+
 void weft_vec_copy_long(void *to, const void *from, size_t len);
 
 void weft_vec_init(void);
@@ -39,6 +44,15 @@ static inline void weft_vec_end(void)
 static inline u32 weft_vec_crc32(u32 crc, const void *data, size_t len)
 {
 	return crc;
+}
+
+static inline bool weft_vec_copy_begin(void)
+{
+	return false;
+}
+
+static inline void weft_vec_copy_piece(void *to, const void *from, size_t len)
+{
 }
 
 static inline void weft_vec_copy_long(void *to, const void *from, size_t len)
