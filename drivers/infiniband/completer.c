@@ -361,7 +361,10 @@ void weft_completer_timeout(struct weft_qp *qp)
 	if (timeout) {
 		due = req->last_progress_ns + timeout;
 		if (now >= due && !req->rnr_wait) {
-			failed = !weft_comp_retry_all(qp, wqe, timeout);
+			if (weft_requester_pull(qp))
+				req->last_progress_ns = now;
+			else
+				failed = !weft_comp_retry_all(qp, wqe, timeout);
 			if (failed)
 				goto unlock;
 			due = req->last_progress_ns + timeout;

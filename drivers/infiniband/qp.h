@@ -113,6 +113,7 @@ struct weft_req {
 	u32 psn;                 /* PSN that the next new request begins at */
 	u32 max_psn;             /* furthest PSN ever sent + 1: a packet before it is a resend */
 	u32 una;                 /* oldest PSN that is not acknowledged */
+	u32 asked;               /* last PSN that an answer must come for + 1 */
 	u32 tail;                /* oldest WQE that is not complete */
 	u32 cur;                 /* WQE that is being sent */
 	u32 rd_atomic;           /* READs and atomics in flight */
@@ -121,6 +122,7 @@ struct weft_req {
 	bool implied_valid;
 	bool rnr_wait;           /* the RNR timer runs: send nothing */
 	bool drained;            /* SQD: the event was given */
+	bool patient;            /* the end of what is being sent need not be acknowledged yet */
 	u8 retries;              /* left */
 	u8 rnr_retries;          /* left; 7: without end */
 	struct hrtimer rnr_timer;
@@ -149,6 +151,13 @@ struct weft_req {
 	struct weft_path_cache path;
 	struct weft_keys keys;   /* local: of what is sent, and where READs put theirs */
 };
+
+/* The packet is answered when it arrives. */
+static inline void weft_req_asked(struct weft_req *req, u32 psn)
+{
+	if (!weft_psn_before(psn, req->asked))
+		req->asked = weft_psn_add(psn, 1);
+}
 
 enum {
 	WEFT_REQ_EV_ACK_TIMEOUT,
@@ -345,6 +354,11 @@ bool weft_requester_run(struct weft_qp *qp, int budget);
 int weft_segment_send(struct weft_qp *qp, const struct weft_swqe *wqe, u32 psn, u32 room);
 /* Send again from @psn on. req.lock. */
 void weft_requester_rewind(struct weft_qp *qp, u32 psn);
+/*
+ * Of what is out, does nothing ask for an acknowledgment? Then have the last packet go again, as
+ * the next thing, and ask. req.lock.
+ */
+bool weft_requester_pull(struct weft_qp *qp);
 /*
  * Complete WQEs that are done, oldest first. req.lock. False: one failed, the QP must go to the
  * error state.

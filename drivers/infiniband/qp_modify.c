@@ -94,6 +94,7 @@ static void weft_set_req(struct weft_qp *qp, const struct ib_qp_attr *attr, int 
 	if (mask & IB_QP_SQ_PSN) {
 		qp->req.psn = attr->sq_psn & WEFT_PSN_MASK;
 		qp->req.una = qp->req.psn;
+		qp->req.asked = qp->req.psn;
 		qp->req.max_psn = qp->req.psn;
 	}
 	if (mask & IB_QP_TIMEOUT)
@@ -141,6 +142,7 @@ static void weft_reset_locked(struct weft_qp *qp)
 	weft_sq_reset(qp);
 	req->psn = 0;
 	req->una = 0;
+	req->asked = 0;
 	req->max_psn = 0;
 	req->rd_atomic = 0;
 	req->implied_valid = false;

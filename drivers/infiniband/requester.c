@@ -130,6 +130,43 @@ void weft_requester_rewind(struct weft_qp *qp, u32 psn)
 	}
 }
 
+/* The last packet that is out and not of a request that has failed since. False: there is none. */
+static bool weft_req_last_out(struct weft_qp *qp, u32 *psn)
+{
+	struct weft_req *req = &qp->req;
+	/* Pairs with the release in weft_post_one(). */
+	u32 end = smp_load_acquire(&qp->sq.producer);
+	struct weft_swqe *wqe;
+	u32 i = req->cur;
+
+	*psn = weft_psn_add(req->max_psn, WEFT_PSN_MASK);
+	for (;; i--) {
+		wqe = weft_sq_wqe(qp, i);
+		if (i != end && wqe->started && !wqe->done && wqe->local == WEFT_LOCAL_NONE &&
+		    weft_psn_before(wqe->first_psn, req->max_psn))
+			break;
+		if (i == req->tail)
+			return false;
+	}
+	if (weft_psn_before(wqe->last_psn, *psn))
+		*psn = wqe->last_psn;
+	return true;
+}
+
+bool weft_requester_pull(struct weft_qp *qp)
+{
+	struct weft_req *req = &qp->req;
+	u32 psn;
+
+	if (qp->transport != WEFT_RC || req->una == req->max_psn ||
+	    weft_psn_before(req->una, req->asked))
+		return false;
+	if (!weft_req_last_out(qp, &psn))
+		return false;
+	weft_requester_rewind(qp, psn);
+	return true;
+}
+
 /* --- one request --- */
 
 static void weft_local_execute(struct weft_qp *qp, struct weft_swqe *wqe)
@@ -183,6 +220,14 @@ static bool weft_req_start(struct weft_qp *qp, struct weft_swqe *wqe)
 	wqe->started = true;
 	weft_count(qp->dev, rdma_sends);
 	return true;
+}
+
+/* Has the request begun, or does it now? */
+static bool weft_req_may_begin(struct weft_qp *qp, struct weft_swqe *wqe)
+{
+	if (wqe->started)
+		return true;
+	return qp->state != IB_QPS_SQD && (wqe->done || weft_req_start(qp, wqe));
 }
 
 void weft_ack_timer_before(struct weft_qp *qp, u64 ns)
@@ -240,6 +285,8 @@ static void weft_req_sent(struct weft_qp *qp, const struct weft_swqe *wqe, u32 p
 		weft_count_add(qp->dev, retransmitted_pkts, min_t(u32, again, num));
 	if (weft_psn_before(req->max_psn, next))
 		req->max_psn = next;
+	if (wqe->rd_atomic)
+		weft_req_asked(req, wqe->last_psn);
 	if (req->board) {
 		now = ktime_get_ns();
 		weft_recovery_sent(qp, psn, num, next, now);
@@ -336,14 +383,14 @@ static bool weft_requester_loop(struct weft_qp *qp, int budget, bool *failed)
 			return false;
 		}
 		wqe = weft_sq_next(qp);
-		if (!wqe)
-			break;
-		if (qp->state == IB_QPS_SQD && !wqe->started)
-			break;
-		if (!budget--)
+		if (wqe && !budget--)
 			return true;
-		if (!wqe->done && !wqe->started && !weft_req_start(qp, wqe))
+		if (!wqe || !weft_req_may_begin(qp, wqe)) {
+			/* Somebody waits for what is out. */
+			if ((wqe || qp->state == IB_QPS_SQD) && weft_requester_pull(qp))
+				continue;
 			break;
+		}
 		if (!wqe->done && wqe->local != WEFT_LOCAL_NONE)
 			weft_local_execute(qp, wqe);
 		if (wqe->done) {
@@ -351,10 +398,13 @@ static bool weft_requester_loop(struct weft_qp *qp, int budget, bool *failed)
 			 * Nothing goes out behind a request that fails; it completes when it is
 			 * the oldest.
 			 */
-			if (wqe->status == IB_WC_SUCCESS)
+			if (wqe->status == IB_WC_SUCCESS) {
 				req->cur++;
-			else if (req->tail != req->cur)
+			} else if (req->tail != req->cur) {
+				if (weft_requester_pull(qp))
+					continue;
 				break;
+			}
 		} else {
 			if (weft_req_blocked(qp, wqe))
 				break;

@@ -6,7 +6,7 @@
 #include "burst.h"
 #include "qp.h"
 
-/* Ask for an acknowledgment at least so often within a long message. */
+/* Ask for an acknowledgment at least each so many packets. */
 enum { WEFT_ACK_INTERVAL = 32 };
 
 static struct weft_segment weft_segment_at(const struct weft_qp *qp, const struct weft_swqe *wqe,
@@ -21,11 +21,29 @@ static bool weft_segment_solicits(const struct weft_swqe *wqe, const struct weft
 	return seg->last && (wqe->flags & IB_SEND_SOLICITED) && (op->flags & WEFT_OP_RECV_WQE);
 }
 
-static bool weft_segment_wants_ack(const struct weft_qp *qp, const struct weft_segment *seg,
-				   u32 psn)
+/*
+ * May the request's end do without an acknowledgment of its own? On this host a packet is lost only
+ * where somebody drops it, and whoever waits for no completion can wait until the next request that
+ * asks: at the latest when half of the send queue is used up, and each WEFT_ACK_INTERVAL packets.
+ * What is sent again asks.
+ */
+static bool weft_segment_is_patient(const struct weft_qp *qp, const struct weft_swqe *wqe, u32 psn)
 {
-	return qp->transport == WEFT_RC &&
-	       (qp->req.ask || weft_req_want_ack(seg, psn, WEFT_ACK_INTERVAL));
+	return !(wqe->flags & IB_SEND_SIGNALED) && !qp->sq_sig_all &&
+	       READ_ONCE(qp->sq.producer) - qp->req.tail <= qp->sq.mask / 2 &&
+	       !weft_psn_before(psn, qp->req.max_psn);
+}
+
+/* Notes that something asks. */
+static bool weft_segment_asks(struct weft_qp *qp, const struct weft_segment *seg, u32 psn)
+{
+	struct weft_req *req = &qp->req;
+
+	if (qp->transport != WEFT_RC ||
+	    (!req->ask && !weft_req_want_ack(seg, !req->patient, psn, WEFT_ACK_INTERVAL)))
+		return false;
+	weft_req_asked(req, psn);
+	return true;
 }
 
 static u32 weft_segment_qpn(const struct weft_qp *qp, const struct weft_swqe *wqe)
@@ -41,7 +59,7 @@ static void weft_segment_fill(struct weft_qp *qp, const struct weft_swqe *wqe,
 	pkt->payload_len = seg->payload_len;
 	pkt->resv6 = qp->transport == WEFT_RC ? WEFT_RESV6_WEFT : 0;
 	pkt->solicited = weft_segment_solicits(wqe, seg, pkt->op);
-	pkt->ackreq = weft_segment_wants_ack(qp, seg, psn);
+	pkt->ackreq = weft_segment_asks(qp, seg, psn);
 	pkt->imm = wqe->imm;
 	pkt->rkey = pkt->op->flags & WEFT_OP_IETH ? wqe->inv_rkey : wqe->rkey;
 	pkt->va = wqe->remote_addr + offset;
@@ -165,7 +183,7 @@ static void weft_segment_burst_rest(struct weft_qp *qp, const struct weft_swqe *
 	burst->ackreq = 0;
 	for (i = 1; i < num; i++) {
 		seg = weft_segment_at(qp, wqe, wqe->offset + i * qp->mtu);
-		if (weft_segment_wants_ack(qp, &seg, weft_psn_add(burst->pkt.psn, i)))
+		if (weft_segment_asks(qp, &seg, weft_psn_add(burst->pkt.psn, i)))
 			burst->ackreq |= BIT(i);
 		if (i == 1)
 			burst->middle_opcode = seg.opcode;
@@ -233,6 +251,8 @@ int weft_segment_send(struct weft_qp *qp, const struct weft_swqe *wqe, u32 psn, 
 	struct weft_req *req = &qp->req;
 	const struct weft_av *av = &qp->av;
 	struct weft_path path __uninitialized;
+	u32 asked = req->asked;
+	int sent;
 
 	if (qp->transport == WEFT_UD) {
 		av = &wqe->ud.av;
@@ -240,9 +260,15 @@ int weft_segment_send(struct weft_qp *qp, const struct weft_swqe *wqe, u32 psn, 
 	}
 	if (weft_path_find(qp, av, weft_segment_qpn(qp, wqe), &req->path, &path)) {
 		weft_count(qp->dev, no_route);
+		weft_req_asked(req, psn); /* lost with its question */
 		return 1;
 	}
+	req->patient = path.to && weft_segment_is_patient(qp, wqe, psn);
 	if (path.to)
-		return weft_segment_send_burst(qp, wqe, path.to, av, &seg, psn, room);
-	return weft_segment_send_batch(qp, wqe, path.ndev, av, &seg, psn, room);
+		sent = weft_segment_send_burst(qp, wqe, path.to, av, &seg, psn, room);
+	else
+		sent = weft_segment_send_batch(qp, wqe, path.ndev, av, &seg, psn, room);
+	if (sent < 0)
+		req->asked = asked;
+	return sent;
 }

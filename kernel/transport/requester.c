@@ -87,8 +87,8 @@ u32 weft_req_offset_of_psn(enum weft_wr wr, u32 first_psn, u32 psn, u32 mtu, u32
 }
 EXPORT_SYMBOL_GPL(weft_req_offset_of_psn);
 
-bool weft_req_want_ack(const struct weft_segment *seg, u32 psn, u32 interval)
+bool weft_req_want_ack(const struct weft_segment *seg, bool end, u32 psn, u32 interval)
 {
-	return seg->last || (interval && psn % interval == 0);
+	return (seg->last && end) || (interval && psn % interval == 0);
 }
 EXPORT_SYMBOL_GPL(weft_req_want_ack);

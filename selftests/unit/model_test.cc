@@ -222,7 +222,7 @@ public:
                 weft_req_segment(WEFT_RC, request.wr, request.len, offset, mtu_);
             weft_pkt pkt = weft::test::packet(seg.opcode, send_psn_);
             const bool read = request.wr == WEFT_WR_READ;
-            pkt.ackreq = weft_req_want_ack(&seg, send_psn_, 4);
+            pkt.ackreq = weft_req_want_ack(&seg, true, send_psn_, 4);
             pkt.va = request.va + (read ? offset : 0);
             pkt.dmalen = request.len - (read ? offset : 0);
             pkt.swap_add = request.len; // any value that differs from one to the next

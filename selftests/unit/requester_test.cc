@@ -139,14 +139,18 @@ TEST(Requester, AckIsWantedAtTheEndAndEveryInterval) {
     const weft_segment last = {WEFT_SEND_LAST, 1, true};
     const weft_segment middle = {WEFT_SEND_MIDDLE, 1024, false};
     for (u32 psn = 0; psn < 100; ++psn) {
-        EXPECT_TRUE(weft_req_want_ack(&last, psn, 16));
-        EXPECT_TRUE(weft_req_want_ack(&last, psn, 0));
-        EXPECT_FALSE(weft_req_want_ack(&middle, psn, 0));
+        EXPECT_TRUE(weft_req_want_ack(&last, true, psn, 16));
+        EXPECT_TRUE(weft_req_want_ack(&last, true, psn, 0));
+        EXPECT_FALSE(weft_req_want_ack(&last, false, psn, 0));
+        EXPECT_FALSE(weft_req_want_ack(&middle, true, psn, 0));
     }
-    u32 wanted = 0;
-    for (u32 psn = 37; psn < 37 + 160; ++psn)
-        wanted += weft_req_want_ack(&middle, psn, 16);
+    u32 wanted = 0, patient = 0;
+    for (u32 psn = 37; psn < 37 + 160; ++psn) {
+        wanted += weft_req_want_ack(&middle, true, psn, 16);
+        patient += weft_req_want_ack(&last, false, psn, 16);
+    }
     EXPECT_EQ(wanted, 10U);
+    EXPECT_EQ(patient, 10U);
 }
 
 } // namespace

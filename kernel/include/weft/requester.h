@@ -48,7 +48,7 @@ struct weft_segment weft_req_segment(u8 transport, enum weft_wr wr, u32 len, u32
 /* Byte of the request that the packet @psn begins at; @first_psn is the request's first. */
 u32 weft_req_offset_of_psn(enum weft_wr wr, u32 first_psn, u32 psn, u32 mtu, u32 len);
 
-/* Does a packet need AckReq: at a request's end, and every @interval packets (0: only there). */
-bool weft_req_want_ack(const struct weft_segment *seg, u32 psn, u32 interval);
+/* Does a packet need AckReq: at the request's end if @end, and each @interval packets (0: no). */
+bool weft_req_want_ack(const struct weft_segment *seg, bool end, u32 psn, u32 interval);
 
 #endif

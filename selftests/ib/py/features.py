@@ -6,7 +6,7 @@ import errno
 
 import vx
 from pyverbs import enums as e
-from pyverbs.mr import MR, MW, MWBind, MWBindInfo
+from pyverbs.mr import MR, MW
 from pyverbs.pyverbs_error import PyverbsRDMAError
 from pyverbs.qp import QPAttr
 from pyverbs.srq import SrqAttr
@@ -79,16 +79,9 @@ def flush():
 
 
 def bind(end, mw, offset, length, access, kind=2):
-    info = MWBindInfo(end.mr, end.addr + offset, length, access)
-    if kind == 1:
-        end.qp.bind_mw(mw, MWBind(info, e.IBV_SEND_SIGNALED))
-    else:
-        wr = SendWR(opcode=e.IBV_WR_BIND_MW, send_flags=e.IBV_SEND_SIGNALED)
-        wr.set_bind_wr(mw, info)
-        end.qp.post_send(wr)
-    equal("bind", end.one(), "SUCCESS")
-    # The owner chooses the last byte of a type 2 window's key; pyverbs takes the next one.
-    return mw.rkey if kind == 1 else wr.rkey
+    status, rkey = end.bind(mw, offset, length, access, kind)
+    equal("bind", status, "SUCCESS")
+    return rkey
 
 
 WINDOWED = vx.ALL | e.IBV_ACCESS_MW_BIND

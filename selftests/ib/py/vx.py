@@ -21,7 +21,7 @@ from pyverbs import enums as e
 from pyverbs.addr import AH, AHAttr, GlobalRoute, GID
 from pyverbs.cq import CQ, CompChannel
 from pyverbs.device import Context
-from pyverbs.mr import MR
+from pyverbs.mr import MR, MWBind, MWBindInfo
 from pyverbs.pd import PD
 from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
 from pyverbs.srq import SRQ, SrqAttr, SrqInitAttr
@@ -221,6 +221,18 @@ class End:
         if self.kind == "UD":
             wr.set_wr_ud(self.ah, self.peer["qpn"], qkey)
         self.qp.post_send(wr)
+
+    def bind(self, mw, offset, length, access, kind=2):
+        """Bind a window of the type: the completion's status, and the rkey that names it now."""
+        info = MWBindInfo(self.mr, self.addr + offset, length, access)
+        if kind == 1:
+            self.qp.bind_mw(mw, MWBind(info, e.IBV_SEND_SIGNALED))
+            return self.one(), mw.rkey
+        wr = SendWR(opcode=e.IBV_WR_BIND_MW, send_flags=e.IBV_SEND_SIGNALED)
+        wr.set_bind_wr(mw, info)
+        self.qp.post_send(wr)
+        # The owner chooses the last byte of the key; pyverbs takes the next one.
+        return self.one(), wr.rkey
 
     def recvs(self, pieces):
         for number, (offset, length) in enumerate(pieces):

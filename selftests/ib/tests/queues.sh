@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: MIT
-# The settings of `weft link set` by their effect: receive queues, moderation, ICRC, shortcut; taps.
+# The settings of `weft link set` by their effect: receive queues, moderation, ICRC, shortcut; taps. Acknowledgments
+# of what wants no completion.
 # lists: check full
 # limit: 180
 . "$SUITE/lib.sh"
@@ -11,4 +12,5 @@ python queues.py
 clean_all || fail "could not clean up"
 topo_twins 4200
 python samehost.py
+python unasked.py
 finish
