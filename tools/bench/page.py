@@ -59,7 +59,8 @@ A part of ``tools/bench/full`` is one boot, or one pair of boots: ``tools/bench/
   most contended ones of others are named, and those whose name, as lock_stat cuts it, fits Weft's and the kernel's.
 *tail* (6.1, icount)
   ``ib_send_lat -e -s 64 -n 20000`` beside a process that never sleeps and has the same priority; perftest's own
-  percentile.
+  percentile. ``weft_bench_pipe`` does the same through pipes, with no RDMA in between: that process's share of the CPU
+  comes in slices of milliseconds, and a message that meets one waits for its end whatever driver carries it.
 *loss*, *loss_rxe* (6.1; 7.3 beside rdma_rxe; icount)
   ``weft_bench_stream --events``: 1 MiB WRITEs, 16 in flight, over a veth with netem on both ends: 50 us of delay, and
   loss both ways. Segmentation is switched off on both netdevs, so that netem sees packets: its own count of drops is

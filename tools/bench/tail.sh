@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # The tail of 64 B SEND latency: events, one device to itself, and a CPU burner beside it that has the
-# same priority. Percentiles are perftest's.
+# same priority. Percentiles are perftest's. Then the same of two processes and a pipe: what any driver's
+# messages wait for there.
 #
 # usage: tail.sh [MESSAGES]
 set -u
@@ -29,3 +30,9 @@ for kind in rxe weft; do
 	wait_for 10 no_device || exit 1
 	ip link del wd0
 done
+burn &
+burner=$!
+got=$("$ROOT/build/userspace/bin/weft_bench_pipe" "${1:-20000}") || exit 1
+kill "$burner"
+record pipe_p999 "" "$(member p999_us <<<"$got")" us \
+	"\"typical\": $(member typical_us <<<"$got"), \"p99\": $(member p99_us <<<"$got"), \"max\": $(member max_us <<<"$got")"
