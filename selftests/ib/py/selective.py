@@ -7,7 +7,8 @@ import time
 
 import roce
 import vx
-from suite import A_DEV, A_IP4, B_DEV, B_IP4, SLOW, between, check, counters, equal, finish, moved, part, wait_for
+from suite import (A_DEV, A_IP4, B_DEV, B_IP4, SLOW, between, check, counters, equal, finish, moved, part, probes,
+                   wait_for)
 from wires import A_NETDEV, A_NS, B_NETDEV, B_NS, Drop, Netem
 
 MTU, WARM = 1024, 48
@@ -47,10 +48,6 @@ def both():
 
 def since(before):
     return [moved(was, now) for was, now in zip(before, both())]
-
-
-def probes(a):
-    return a.get("tail_loss_probes", 0) + a.get("roce_adp_retrans", 0)
 
 
 def write(a, b, packets, most=2.0):

@@ -84,6 +84,11 @@ def wait_for(what, condition, seconds=5):
         time.sleep(0.01)
 
 
+def probes(moved_by):
+    """Requests that were sent again early, of what moved at a sender: a late answer has them, and each has another."""
+    return moved_by.get("tail_loss_probes", 0) + moved_by.get("roce_adp_retrans", 0)
+
+
 def counters(dev):
     """All hardware counters, as they are now: sysfs repeats what it read within the same jiffy."""
     time.sleep(0.02)
