@@ -8,6 +8,7 @@ import tempfile
 import time
 import types
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 
@@ -130,13 +131,52 @@ class Frames(unittest.TestCase):
         self.assertEqual(self.ports[2].recv(65536), data)
         self.silent(1)
 
-    def test_many_frames_in_order(self):
+    def learn(self):
+        """The hub knows both; port 1 has just taken a frame."""
         self.ports[1].send(self.frame(255, 2))
         self.ports[0].recv(65536)
-        for i in range(2000):
-            self.ports[0].send(self.frame(2, 1) + i.to_bytes(4, "big"))
-        got = [int.from_bytes(self.ports[1].recv(65536)[-4:], "big") for _ in range(2000)]
-        self.assertEqual(got, list(range(2000)))
+        self.ports[0].send(self.frame(2, 1))
+        self.ports[1].recv(65536)
+
+    def send_numbers(self, numbers):
+        """From port 0 to port 1, until there is no room; how many."""
+        self.ports[0].settimeout(0.3)
+        for sent, number in enumerate(numbers):
+            try:
+                self.ports[0].send(self.frame(2, 1, 4000) + number.to_bytes(4, "big"))
+            except TimeoutError:
+                return sent
+        return len(numbers)
+
+    def take_numbers(self, count):
+        return [int.from_bytes(self.ports[1].recv(65536)[-4:], "big") for _ in range(count)]
+
+    def test_slow_receiver_pauses_the_sender(self):
+        self.learn()
+        sent = self.send_numbers(range(hub.QUEUE_FRAMES))
+        # As many more as the two sockets hold.
+        self.assertLess(sent, hub.QUEUE_FRAMES / 2)
+        # What is taken makes room, and nothing was lost.
+        self.assertEqual(self.take_numbers(sent), list(range(sent)))
+        self.assertEqual(self.send_numbers(range(sent, sent + 100)), 100)
+        self.assertEqual(self.take_numbers(100), list(range(sent, sent + 100)))
+        self.assertEqual(self.hub.dropped, 0)
+
+    def test_paused_sender_still_receives(self):
+        self.learn()
+        self.send_numbers(range(hub.QUEUE_FRAMES))
+        self.ports[1].send(self.frame(1, 2))
+        self.ports[0].settimeout(5)
+        self.assertEqual(self.ports[0].recv(65536), self.frame(1, 2))
+
+    def test_stuck_receiver_pauses_nobody(self):
+        with unittest.mock.patch.object(hub, "STUCK_SECONDS", 0.1):
+            self.learn()
+            time.sleep(0.2)
+            number = 2 * hub.QUEUE_FRAMES
+            self.assertEqual(self.send_numbers(range(number)), number)
+            self.assertEqual(self.take_numbers(hub.QUEUE_FRAMES), list(range(hub.QUEUE_FRAMES)))
+            self.assertGreater(self.hub.dropped, 0)
 
 
 class FakeMachine:

@@ -2,7 +2,9 @@
 """The virtual Ethernet between the hosts of a run: a learning frame hub over datagram sockets.
 
 Each port is one end of a Unix datagram socket pair whose other end QEMU holds; one datagram is
-one frame. A full socket of a receiver drops the frame, as a switch without flow control does.
+one frame. As on the lossless Ethernet that RoCE is made for, a receiver that cannot keep up pauses
+the senders instead of losing frames: nothing more is read from them, so that their own queues
+fill. A receiver that takes nothing at all for a while pauses nobody, and loses what is too much.
 Optionally every frame is written to a pcap file, once, as it came in.
 """
 
@@ -15,14 +17,20 @@ import selectors
 
 BUFFER_BYTES = 4 << 20
 MAX_FRAME_BYTES = 65536 + 64
-#: Frames kept per port while QEMU has no room: a kernel's datagram queue holds very few.
-QUEUE_FRAMES = 4096
+#: Frames kept per port while QEMU has no room (a kernel's datagram queue holds very few): senders pause, go on, lose.
+PAUSE_FRAMES, RESUME_FRAMES, QUEUE_FRAMES = 256, 64, 4096
+#: Without a frame taken for so long a receiver is stuck, or its guest has no driver yet.
+STUCK_SECONDS = 2
 
 
 class Port:
     def __init__(self, ours):
         self.sock = ours
         self.queue = collections.deque()
+        self.events = 0         # that the selector watches
+        self.paused_by = set()  # ports whose queues are full
+        self.ended = False      # nothing more comes from it
+        self.taken = 0.0        # when it last took a frame
 
 
 class Hub:
@@ -62,16 +70,43 @@ class Hub:
 
     def _serve(self):
         for port in self.ports:
-            self.selector.register(port.sock, selectors.EVENT_READ, port)
+            self._watch(port)
         self.selector.register(self.wake_out, selectors.EVENT_READ, None)
         while True:
-            for key, events in self.selector.select():
+            paused = any(port.paused_by for port in self.ports)
+            for key, events in self.selector.select(STUCK_SECONDS / 4 if paused else None):
                 if key.data is None:
                     return
                 if events & selectors.EVENT_WRITE:
                     self._drain(key.data)
                 if events & selectors.EVENT_READ:
                     self._receive(key.data)
+            for port in self.ports:
+                if any(self._stuck(other) for other in port.paused_by):
+                    self._resume([port], lambda other: not self._stuck(other))
+
+    def _watch(self, port):
+        """Have the selector look for what the port is to do next."""
+        events = 0 if port.paused_by or port.ended else selectors.EVENT_READ
+        events |= selectors.EVENT_WRITE if port.queue else 0
+        if events == port.events:
+            return
+        if not port.events:
+            self.selector.register(port.sock, events, port)
+        elif events:
+            self.selector.modify(port.sock, events, port)
+        else:
+            self.selector.unregister(port.sock)
+        port.events = events
+
+    @staticmethod
+    def _stuck(port):
+        return time.monotonic() - port.taken > STUCK_SECONDS
+
+    def _resume(self, ports, still):
+        for port in ports:
+            port.paused_by = {other for other in port.paused_by if still(other)}
+            self._watch(port)
 
     def _receive(self, port):
         for _ in range(64):
@@ -80,10 +115,13 @@ class Hub:
             except BlockingIOError:
                 return
             except OSError:
-                self.selector.unregister(port.sock)
+                port.ended = True
+                self._watch(port)
                 return
             if len(frame) >= 14:
                 self._forward(port, frame)
+            if port.paused_by:
+                return
 
     def _forward(self, source, frame):
         target, sender = frame[0:6], frame[6:12]
@@ -95,34 +133,38 @@ class Hub:
         known = None if target[0] & 1 else self.where.get(target)
         if known is not None:
             if known is not source:
-                self._send(known, frame)
+                self._send(source, known, frame)
             return
         for port in self.ports:
             if port is not source:
-                self._send(port, frame)
+                self._send(source, port, frame)
 
-    def _send(self, port, frame):
-        if port.queue:
-            if len(port.queue) >= QUEUE_FRAMES:
-                self.dropped += 1
-            else:
-                port.queue.append(frame)
+    def _send(self, source, port, frame):
+        if not port.queue and self._put(port, frame):
             return
+        if len(port.queue) >= QUEUE_FRAMES:
+            self.dropped += 1
+            return
+        port.queue.append(frame)
+        self._watch(port)
+        if len(port.queue) >= PAUSE_FRAMES and not self._stuck(port):
+            source.paused_by.add(port)
+            self._watch(source)
+
+    def _put(self, port, frame):
+        """False: QEMU has no room now."""
         try:
             port.sock.send(frame)
         except (BlockingIOError, InterruptedError):
-            port.queue.append(frame)
-            self.selector.modify(port.sock, selectors.EVENT_READ | selectors.EVENT_WRITE, port)
+            return False
         except OSError:
             self.dropped += 1
+        port.taken = time.monotonic()
+        return True
 
     def _drain(self, port):
-        while port.queue:
-            try:
-                port.sock.send(port.queue[0])
-            except (BlockingIOError, InterruptedError):
-                return
-            except OSError:
-                self.dropped += 1
+        while port.queue and self._put(port, port.queue[0]):
             port.queue.popleft()
-        self.selector.modify(port.sock, selectors.EVENT_READ, port)
+        self._watch(port)
+        if len(port.queue) <= RESUME_FRAMES:
+            self._resume([source for source in self.ports if port in source.paused_by], lambda other: other is not port)
