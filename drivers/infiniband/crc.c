@@ -7,9 +7,13 @@
  * descriptor on the stack, sets the state and reads it back. At load all ways are compared on a
  * fixed text, so a crypto driver that keeps its state differently is noticed there and not on the
  * wire.
+ *
+ * Then they race. A CPU that exists as software only, an emulated one, may take a hundred times as
+ * long for a carry-less multiplication as for an addition, and tables are faster there.
  */
 #include <linux/crc32.h>
 #include <linux/err.h>
+#include <linux/ktime.h>
 #include <linux/module.h>
 #include <crypto/hash.h>
 
@@ -22,7 +26,8 @@ enum {
 	WEFT_CRC_VEC_MIN = 64,
 };
 
-static struct crypto_shash *weft_crc_shash; /* NULL: crc32_le() is the fastest there is */
+static struct crypto_shash *weft_crc_shash; /* NULL: there is none that is faster than crc32_le() */
+static bool weft_crc_vec __ro_after_init;   /* vec.c is the fastest */
 
 struct weft_crc_desc {
 	struct shash_desc shash;
@@ -49,7 +54,7 @@ static u32 weft_crc32_kernel(u32 crc, const void *data, size_t len)
 
 weft_crc32_fn weft_crc_begin(size_t bytes)
 {
-	if (bytes < WEFT_CRC_VEC_MIN || !weft_vec_begin())
+	if (bytes < WEFT_CRC_VEC_MIN || !weft_crc_vec || !weft_vec_begin())
 		return weft_crc32_kernel;
 	return weft_vec_crc32;
 }
@@ -79,16 +84,56 @@ static bool __init weft_crc_check(weft_crc32_fn crc)
 
 static bool __init weft_crc_check_all(void)
 {
-	weft_crc32_fn crc;
-	size_t i;
 	bool ok;
+	size_t i;
 
 	for (i = 0; i < sizeof(weft_crc_text); i++)
 		weft_crc_text[i] = i * 7 + (i >> 3);
-	crc = weft_crc_begin(sizeof(weft_crc_text));
-	ok = weft_crc_check(crc);
-	weft_crc_end(crc);
-	return ok && weft_crc_check(weft_crc32_kernel);
+	ok = weft_crc_check(weft_crc32_kernel);
+	if (!weft_vec_begin())
+		return ok;
+	ok = ok && weft_crc_check(weft_vec_crc32);
+	weft_vec_end();
+	return ok;
+}
+
+/* The shortest of a few times that @crc takes, in nanoseconds. */
+static u64 __init weft_crc_time(weft_crc32_fn crc)
+{
+	u64 start, best = U64_MAX;
+	int i;
+
+	for (i = 0; i < 8; i++) {
+		start = ktime_get_ns();
+		crc(~0, weft_crc_text, sizeof(weft_crc_text));
+		best = min(best, ktime_get_ns() - start);
+	}
+	return best;
+}
+
+static u32 __init weft_crc32_tables(u32 crc, const void *data, size_t len)
+{
+	return crc32_le(crc, data, len);
+}
+
+static void __init weft_crc_race(void)
+{
+	u64 best = weft_crc_time(weft_crc32_tables);
+
+	if (weft_crc_shash) {
+		u64 hash = weft_crc_time(weft_crc32_kernel);
+
+		if (hash >= best)
+			weft_crc_uninit();
+		best = min(best, hash);
+	}
+	if (weft_vec_begin()) {
+		weft_crc_vec = weft_crc_time(weft_vec_crc32) < best;
+		weft_vec_end();
+	}
+	pr_debug("CRC-32 by %s\n", weft_crc_vec   ? "vector registers"
+				   : weft_crc_shash ? "a crypto driver"
+						    : "crc32_le()");
 }
 
 #ifdef WEFT_HAVE_CRC32_OPTIMIZATIONS
@@ -115,11 +160,13 @@ int __init weft_crc_init(void)
 {
 	weft_vec_init();
 	weft_crc_shash = weft_crc_find_shash();
-	if (weft_crc_check_all())
-		return 0;
-	pr_err("CRC-32 gives wrong results\n");
-	weft_crc_uninit();
-	return -EINVAL;
+	if (!weft_crc_check_all()) {
+		pr_err("CRC-32 gives wrong results\n");
+		weft_crc_uninit();
+		return -EINVAL;
+	}
+	weft_crc_race();
+	return 0;
 }
 
 void weft_crc_uninit(void)
