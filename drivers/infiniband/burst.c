@@ -137,13 +137,10 @@ bool weft_burst_name_mr(struct weft_burst *burst, struct weft_keys *keys, struct
 	return true;
 }
 
-void *weft_burst_room(struct weft_burst *burst, u32 len)
+void *weft_burst_room_long(struct weft_burst *burst, u32 len)
 {
 	void *data;
 
-	burst->num_parts = 0;
-	if (len <= WEFT_BURST_INLINE)
-		return burst->inline_data;
 	burst->has_long_data = len > PAGE_SIZE;
 	/* Much at once is a favour: it shall not take the last memory from others. */
 	if (burst->has_long_data)
@@ -153,13 +150,6 @@ void *weft_burst_room(struct weft_burst *burst, u32 len)
 	if (data)
 		burst->data = data;
 	return data;
-}
-
-void weft_burst_size(struct weft_burst *burst, u32 num, u32 len)
-{
-	burst->num = num;
-	burst->len = len;
-	weft_tx_flow_take(burst->flow, num);
 }
 
 /*

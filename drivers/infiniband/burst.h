@@ -24,8 +24,7 @@
 
 #include "av.h"
 #include "mr.h"
-
-struct weft_tx_flow;
+#include "tx.h"
 
 enum {
 	WEFT_BURST_PACKETS = 32,  /* at most; bits of ackreq */
@@ -141,10 +140,24 @@ u32 weft_burst_name_sge(struct weft_burst *burst, struct weft_keys *keys, const 
 /* The same of a region that a peer may read. False: it cannot be named. */
 bool weft_burst_name_mr(struct weft_burst *burst, struct weft_keys *keys, struct weft_mr *mr,
 			u64 addr, u32 len);
+/* weft_burst_room() of more than WEFT_BURST_INLINE bytes. */
+void *weft_burst_room_long(struct weft_burst *burst, u32 len);
+
 /* Memory for @len bytes of copied payload, up to WEFT_BURST_COPIED. NULL: there is none. */
-void *weft_burst_room(struct weft_burst *burst, u32 len);
+static inline void *weft_burst_room(struct weft_burst *burst, u32 len)
+{
+	burst->num_parts = 0;
+	return len <= WEFT_BURST_INLINE ? burst->inline_data : weft_burst_room_long(burst, len);
+}
+
 /* Make it @num packets of @len bytes in all, once. @num > 1: middle, last and ackreq are set. */
-void weft_burst_size(struct weft_burst *burst, u32 num, u32 len);
+static inline void weft_burst_size(struct weft_burst *burst, u32 num, u32 len)
+{
+	burst->num = num;
+	burst->len = len;
+	weft_tx_flow_take(burst->flow, num);
+}
+
 /* Hand it to the link that receives it; counted as sent. Consumes it. */
 void weft_burst_send(struct weft_qp *qp, struct weft_dev *to, struct weft_burst *burst);
 

@@ -280,8 +280,10 @@ static noinline_for_stack bool weft_comp_sack(struct weft_qp *qp, const struct w
 	struct weft_pkt plain = *pkt;
 
 	weft_count(qp->dev, ext_nak_rcvd);
-	if (qp->req.board) {
+	if (qp->req.board)
 		weft_recovery_sack(qp, src, pkt);
+	/* Where nothing is missing it only tells what came twice. */
+	if (qp->req.board || !weft_psn_before(pkt->psn, qp->req.max_psn)) {
 		plain.syndrome = WEFT_SYNDROME_ACK;
 		plain.psn = weft_psn_add(pkt->psn, WEFT_PSN_MASK);
 	}
@@ -361,10 +363,10 @@ void weft_completer_timeout(struct weft_qp *qp)
 	if (timeout) {
 		due = req->last_progress_ns + timeout;
 		if (now >= due && !req->rnr_wait) {
-			if (weft_requester_pull(qp))
-				req->last_progress_ns = now;
-			else
+			if (weft_req_waits(req))
 				failed = !weft_comp_retry_all(qp, wqe, timeout);
+			else if (!weft_requester_pull(qp))
+				req->last_progress_ns = now;
 			if (failed)
 				goto unlock;
 			due = req->last_progress_ns + timeout;

@@ -224,9 +224,10 @@ static void *weft_mr_flat(const struct weft_mr *mr, u64 addr, u32 len)
 static noinline void weft_source_to_mr_pieces(const struct weft_mr *mr, u64 addr,
 					      const struct weft_source *src, u32 len)
 {
-	struct weft_copy copy = { .addr = addr, .len = len, .kind = WEFT_COPY_IN_PACKET };
+	struct weft_copy copy = {
+		.addr = addr, .len = len, .kind = WEFT_COPY_IN_PACKET, .packet = src, .offset = 0,
+	};
 
-	copy.packet = src;
 	weft_copy(mr, &copy);
 }
 
@@ -315,9 +316,10 @@ static noinline int weft_source_to_sge_pieces(struct weft_keys *keys, const stru
 					      int num_sge, u32 offset,
 					      const struct weft_source *src, u32 len)
 {
-	struct weft_copy todo = { .len = len, .kind = WEFT_COPY_IN_PACKET };
+	struct weft_copy todo = {
+		.len = len, .kind = WEFT_COPY_IN_PACKET, .packet = src, .offset = 0,
+	};
 
-	todo.packet = src;
 	return weft_sge_copy(keys, sge, num_sge, offset, &todo, IB_ACCESS_LOCAL_WRITE);
 }
 

@@ -26,8 +26,9 @@ void weft_path_changed(void)
 	 */
 	smp_mb__before_atomic();
 	/* 0 is nobody's. */
-	if (!atomic_inc_return(&weft_path_generation))
-		atomic_inc(&weft_path_generation);
+	while (!atomic_add_unless(&weft_path_generation, 1, -1))
+		if (atomic_cmpxchg(&weft_path_generation, -1, 1) == -1)
+			break;
 }
 
 static struct net_device *weft_path_netdev(struct weft_qp *qp, const struct weft_av *av)

@@ -152,6 +152,12 @@ struct weft_req {
 	struct weft_keys keys;   /* local: of what is sent, and where READs put theirs */
 };
 
+/* Is there an answer to wait for? */
+static inline bool weft_req_waits(const struct weft_req *req)
+{
+	return weft_psn_before(req->una, req->asked);
+}
+
 /* The packet is answered when it arrives. */
 static inline void weft_req_asked(struct weft_req *req, u32 psn)
 {
@@ -355,8 +361,8 @@ int weft_segment_send(struct weft_qp *qp, const struct weft_swqe *wqe, u32 psn, 
 /* Send again from @psn on. req.lock. */
 void weft_requester_rewind(struct weft_qp *qp, u32 psn);
 /*
- * Of what is out, does nothing ask for an acknowledgment? Then have the last packet go again, as
- * the next thing, and ask. req.lock.
+ * Of what is out, does nothing ask for an acknowledgment? Then ask. False: no memory, try later.
+ * req.lock.
  */
 bool weft_requester_pull(struct weft_qp *qp);
 /*
@@ -414,6 +420,12 @@ void weft_responder_receive(struct weft_qp *qp, const struct weft_source *src,
  * Under RCU.
  */
 bool weft_responder_run(struct weft_qp *qp, int budget);
+/*
+ * resource.c: a packet of its own to the peer; @data: its payload, WEFT_BURST_INLINE bytes at most.
+ * False: no memory. Under RCU.
+ */
+bool weft_packet_send(struct weft_qp *qp, const struct weft_path *path, const struct weft_pkt *pkt,
+		      const void *data);
 /* resource.c: remember a READ or atomic (new), answer a duplicate (again). resp.lock. */
 struct weft_res *weft_res_new(struct weft_qp *qp, const struct weft_pkt *pkt,
 			      enum weft_res_kind kind);
@@ -442,6 +454,17 @@ void weft_sq_reset(struct weft_qp *qp);
 static inline struct weft_swqe *weft_sq_wqe(const struct weft_qp *qp, u32 index)
 {
 	return qp->sq.wqes + (size_t)(index & qp->sq.mask) * qp->sq.stride;
+}
+
+/*
+ * Can the request's completion wait until a later one asks for an acknowledgment? When half of the
+ * queue is used up, none can.
+ */
+static inline bool weft_req_is_patient(const struct weft_qp *qp, const struct weft_swqe *wqe)
+{
+	return wqe->status == IB_WC_SUCCESS && !(wqe->flags & IB_SEND_SIGNALED) &&
+	       !qp->sq_sig_all &&
+	       READ_ONCE(qp->sq.producer) - qp->req.tail <= qp->sq.mask / 2;
 }
 
 /* WQE at req.cur, fetched from the user's ring if need be. NULL: nothing is posted. req.lock. */

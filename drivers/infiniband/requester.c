@@ -13,6 +13,7 @@
 #include <linux/ktime.h>
 #include <weft/ack.h>
 
+#include "burst.h"
 #include "qp.h"
 #include "rx.h"
 
@@ -130,40 +131,33 @@ void weft_requester_rewind(struct weft_qp *qp, u32 psn)
 	}
 }
 
-/* The last packet that is out and not of a request that has failed since. False: there is none. */
-static bool weft_req_last_out(struct weft_qp *qp, u32 *psn)
-{
-	struct weft_req *req = &qp->req;
-	/* Pairs with the release in weft_post_one(). */
-	u32 end = smp_load_acquire(&qp->sq.producer);
-	struct weft_swqe *wqe;
-	u32 i = req->cur;
-
-	*psn = weft_psn_add(req->max_psn, WEFT_PSN_MASK);
-	for (;; i--) {
-		wqe = weft_sq_wqe(qp, i);
-		if (i != end && wqe->started && !wqe->done && wqe->local == WEFT_LOCAL_NONE &&
-		    weft_psn_before(wqe->first_psn, req->max_psn))
-			break;
-		if (i == req->tail)
-			return false;
-	}
-	if (weft_psn_before(wqe->last_psn, *psn))
-		*psn = wqe->last_psn;
-	return true;
-}
-
+/*
+ * The question is an empty WRITE under the PSN before the oldest that is out. That one has come
+ * already, so the peer takes it for a duplicate, looks at neither key nor length, and answers how
+ * far it is.
+ */
 bool weft_requester_pull(struct weft_qp *qp)
 {
 	struct weft_req *req = &qp->req;
-	u32 psn;
+	struct weft_path path;
+	struct weft_pkt pkt;
 
-	if (qp->transport != WEFT_RC || req->una == req->max_psn ||
-	    weft_psn_before(req->una, req->asked))
+	if (qp->transport != WEFT_RC || req->una == req->max_psn || weft_req_waits(req))
+		return true;
+	weft_pkt_init(&pkt, WEFT_RC | WEFT_WRITE_ONLY, qp->attr.dest_qp_num,
+		      weft_psn_add(req->una, WEFT_PSN_MASK));
+	pkt.resv6 = WEFT_RESV6_WEFT;
+	pkt.ackreq = true;
+	pkt.va = 0;
+	pkt.rkey = 0;
+	pkt.dmalen = 0;
+	if (weft_path_find(qp, &qp->av, pkt.qpn, &req->path, &path))
+		weft_count(qp->dev, no_route);
+	else if (!weft_packet_send(qp, &path, &pkt, NULL))
 		return false;
-	if (!weft_req_last_out(qp, &psn))
-		return false;
-	weft_requester_rewind(qp, psn);
+	weft_count(qp->dev, tail_loss_probes);
+	req->asked = req->max_psn;
+	req->last_progress_ns = ktime_get_ns();
 	return true;
 }
 
@@ -271,9 +265,9 @@ static u32 weft_req_window(const struct weft_qp *qp, u32 psn)
 	return out < window ? window - out : 0;
 }
 
-/* Note that @num packets from @psn on were sent. */
+/* Note that @num packets from @psn on were sent. @waited: for an answer before. */
 static void weft_req_sent(struct weft_qp *qp, const struct weft_swqe *wqe, u32 psn, u32 num,
-			  bool last)
+			  bool last, bool waited)
 {
 	u32 next = last ? weft_psn_add(wqe->last_psn, 1) : weft_psn_add(psn, num);
 	struct weft_req *req = &qp->req;
@@ -287,6 +281,8 @@ static void weft_req_sent(struct weft_qp *qp, const struct weft_swqe *wqe, u32 p
 		req->max_psn = next;
 	if (wqe->rd_atomic)
 		weft_req_asked(req, wqe->last_psn);
+	/* The answer has its time from the question on. */
+	first = first || (!waited && weft_req_waits(req));
 	if (req->board) {
 		now = ktime_get_ns();
 		weft_recovery_sent(qp, psn, num, next, now);
@@ -298,6 +294,7 @@ static void weft_req_sent(struct weft_qp *qp, const struct weft_swqe *wqe, u32 p
 static bool weft_req_send(struct weft_qp *qp, struct weft_swqe *wqe)
 {
 	u32 psn = weft_psn_add(wqe->first_psn, wqe->offset / qp->mtu);
+	bool waited = weft_req_waits(&qp->req);
 	bool last;
 	int num;
 
@@ -318,7 +315,7 @@ static bool weft_req_send(struct weft_qp *qp, struct weft_swqe *wqe)
 	/* A READ asks for all that is left at once. */
 	last = weft_wr_is_rd_atomic(wqe->wr) || wqe->length - wqe->offset <= num * qp->mtu;
 	if (qp->transport == WEFT_RC)
-		weft_req_sent(qp, wqe, psn, num, last);
+		weft_req_sent(qp, wqe, psn, num, last, waited);
 	if (!last) {
 		wqe->offset += num * qp->mtu;
 		return true;
@@ -387,24 +384,22 @@ static bool weft_requester_loop(struct weft_qp *qp, int budget, bool *failed)
 			return true;
 		if (!wqe || !weft_req_may_begin(qp, wqe)) {
 			/* Somebody waits for what is out. */
-			if ((wqe || qp->state == IB_QPS_SQD) && weft_requester_pull(qp))
-				continue;
+			if ((wqe || qp->state == IB_QPS_SQD) && !weft_requester_pull(qp))
+				return true;
 			break;
 		}
 		if (!wqe->done && wqe->local != WEFT_LOCAL_NONE)
 			weft_local_execute(qp, wqe);
 		if (wqe->done) {
-			/*
-			 * Nothing goes out behind a request that fails; it completes when it is
-			 * the oldest.
-			 */
-			if (wqe->status == IB_WC_SUCCESS) {
+			/* It completes when it is the oldest. */
+			if (req->tail != req->cur && !weft_req_is_patient(qp, wqe) &&
+			    !weft_requester_pull(qp))
+				return true;
+			/* Nothing goes out behind a request that fails. */
+			if (wqe->status == IB_WC_SUCCESS)
 				req->cur++;
-			} else if (req->tail != req->cur) {
-				if (weft_requester_pull(qp))
-					continue;
+			else if (req->tail != req->cur)
 				break;
-			}
 		} else {
 			if (weft_req_blocked(qp, wqe))
 				break;

@@ -21,9 +21,8 @@ static void weft_answer_init(struct weft_qp *qp, struct weft_pkt *pkt, u8 operat
 	pkt->msn = qp->resp.st.msn;
 }
 
-/* An answer; @data: its payload, WEFT_BURST_INLINE bytes at most. Lost if there is no memory. */
-static void weft_answer_send_on(struct weft_qp *qp, const struct weft_path *path,
-				const struct weft_pkt *pkt, const void *data)
+bool weft_packet_send(struct weft_qp *qp, const struct weft_path *path, const struct weft_pkt *pkt,
+		      const void *data)
 {
 	struct weft_tx_batch batch;
 	struct weft_burst *burst;
@@ -33,7 +32,7 @@ static void weft_answer_send_on(struct weft_qp *qp, const struct weft_path *path
 	if (path->to) {
 		burst = weft_burst_alloc(qp, &qp->av);
 		if (!burst)
-			return;
+			return false;
 		burst->pkt = *pkt;
 		memcpy(weft_burst_room(burst, pkt->payload_len), data, pkt->payload_len);
 		weft_burst_size(burst, 1, pkt->payload_len);
@@ -41,16 +40,17 @@ static void weft_answer_send_on(struct weft_qp *qp, const struct weft_path *path
 	} else {
 		skb = weft_tx_alloc(pkt, &payload);
 		if (!skb)
-			return;
+			return false;
 		memcpy(payload, data, pkt->payload_len);
 		weft_tx_begin(&batch, qp, path->ndev, &qp->av);
 		weft_tx_plan(&batch, qp, pkt->payload_len, 1);
 		weft_tx_add(&batch, qp, pkt, skb);
 		weft_tx_send(&batch, qp);
 	}
+	return true;
 }
 
-/* The same; lost too if there is no way: the peer asks again. */
+/* An answer. Lost if there is no memory or no way: the peer asks again. */
 static void weft_answer_send(struct weft_qp *qp, const struct weft_pkt *pkt, const void *data)
 {
 	struct weft_path path;
@@ -58,7 +58,7 @@ static void weft_answer_send(struct weft_qp *qp, const struct weft_pkt *pkt, con
 	if (weft_path_find(qp, &qp->av, pkt->qpn, &qp->resp.path, &path))
 		weft_count(qp->dev, no_route);
 	else
-		weft_answer_send_on(qp, &path, pkt, data);
+		weft_packet_send(qp, &path, pkt, data);
 }
 
 /* An acknowledgment that is still to be passed to the peer's link when the lock is free. */
@@ -84,7 +84,7 @@ static struct weft_dev *weft_responder_ack(struct weft_qp *qp, struct weft_pkt *
 		return NULL;
 	}
 	if (!path.to || READ_ONCE(dev->cfg.icrc_always) || !weft_rx_passes_ack(path.to)) {
-		weft_answer_send_on(qp, &path, pkt, NULL);
+		weft_packet_send(qp, &path, pkt, NULL);
 		return NULL;
 	}
 	bytes = weft_burst_packet_bytes(pkt->hdr_len, 0);

@@ -482,7 +482,7 @@ bool weft_qp_served_here(struct weft_qp *qp)
 
 	if (READ_ONCE(weft_qp_rxq(qp)->cpu) == cpu)
 		return true;
-	if (READ_ONCE(qp->req.una) != READ_ONCE(qp->req.max_psn) ||
+	if (weft_psn_before(READ_ONCE(qp->req.una), READ_ONCE(qp->req.asked)) ||
 	    atomic_read(&qp->flow->inflight) || READ_ONCE(dev->rxq[cpu % num].cpu) != cpu)
 		return false;
 	WRITE_ONCE(qp->service_queue, cpu % num);

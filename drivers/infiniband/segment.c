@@ -24,26 +24,29 @@ static bool weft_segment_solicits(const struct weft_swqe *wqe, const struct weft
 /*
  * May the request's end do without an acknowledgment of its own? On this host a packet is lost only
  * where somebody drops it, and whoever waits for no completion can wait until the next request that
- * asks: at the latest when half of the send queue is used up, and each WEFT_ACK_INTERVAL packets.
- * What is sent again asks.
+ * asks, or until WEFT_ACK_INTERVAL packets have gone. What is sent again asks. To a peer that is
+ * known by wire losses matter, and how long answers take.
  */
 static bool weft_segment_is_patient(const struct weft_qp *qp, const struct weft_swqe *wqe, u32 psn)
 {
-	return !(wqe->flags & IB_SEND_SIGNALED) && !qp->sq_sig_all &&
-	       READ_ONCE(qp->sq.producer) - qp->req.tail <= qp->sq.mask / 2 &&
+	return !qp->req.board && weft_req_is_patient(qp, wqe) &&
 	       !weft_psn_before(psn, qp->req.max_psn);
 }
 
-/* Notes that something asks. */
-static bool weft_segment_asks(struct weft_qp *qp, const struct weft_segment *seg, u32 psn)
+static bool weft_segment_wants_ack(const struct weft_qp *qp, const struct weft_segment *seg,
+				   u32 psn)
 {
-	struct weft_req *req = &qp->req;
+	const struct weft_req *req = &qp->req;
 
-	if (qp->transport != WEFT_RC ||
-	    (!req->ask && !weft_req_want_ack(seg, !req->patient, psn, WEFT_ACK_INTERVAL)))
-		return false;
-	weft_req_asked(req, psn);
-	return true;
+	return qp->transport == WEFT_RC &&
+	       (req->ask || weft_req_want_ack(seg, !req->patient, psn, WEFT_ACK_INTERVAL));
+}
+
+/* The packet is going out. */
+static void weft_segment_note(struct weft_qp *qp, const struct weft_pkt *pkt)
+{
+	if (pkt->ackreq)
+		weft_req_asked(&qp->req, pkt->psn);
 }
 
 static u32 weft_segment_qpn(const struct weft_qp *qp, const struct weft_swqe *wqe)
@@ -59,7 +62,7 @@ static void weft_segment_fill(struct weft_qp *qp, const struct weft_swqe *wqe,
 	pkt->payload_len = seg->payload_len;
 	pkt->resv6 = qp->transport == WEFT_RC ? WEFT_RESV6_WEFT : 0;
 	pkt->solicited = weft_segment_solicits(wqe, seg, pkt->op);
-	pkt->ackreq = weft_segment_asks(qp, seg, psn);
+	pkt->ackreq = weft_segment_wants_ack(qp, seg, psn);
 	pkt->imm = wqe->imm;
 	pkt->rkey = pkt->op->flags & WEFT_OP_IETH ? wqe->inv_rkey : wqe->rkey;
 	pkt->va = wqe->remote_addr + offset;
@@ -149,6 +152,7 @@ static noinline int weft_segment_send_batch(struct weft_qp *qp, const struct wef
 			err = PTR_ERR(skb);
 			break;
 		}
+		weft_segment_note(qp, &pkt);
 		weft_tx_add(&batch, qp, &pkt, skb);
 	}
 	/* What does not get out is lost, as if on the wire. */
@@ -183,8 +187,10 @@ static void weft_segment_burst_rest(struct weft_qp *qp, const struct weft_swqe *
 	burst->ackreq = 0;
 	for (i = 1; i < num; i++) {
 		seg = weft_segment_at(qp, wqe, wqe->offset + i * qp->mtu);
-		if (weft_segment_asks(qp, &seg, weft_psn_add(burst->pkt.psn, i)))
+		if (weft_segment_wants_ack(qp, &seg, weft_psn_add(burst->pkt.psn, i))) {
 			burst->ackreq |= BIT(i);
+			weft_req_asked(&qp->req, weft_psn_add(burst->pkt.psn, i));
+		}
 		if (i == 1)
 			burst->middle_opcode = seg.opcode;
 	}
@@ -241,6 +247,7 @@ static int weft_segment_send_burst(struct weft_qp *qp, const struct weft_swqe *w
 	}
 	if (num == 1)
 		weft_burst_size(burst, 1, len);
+	weft_segment_note(qp, &burst->pkt);
 	weft_burst_send(qp, to, burst);
 	return num;
 }
@@ -251,8 +258,6 @@ int weft_segment_send(struct weft_qp *qp, const struct weft_swqe *wqe, u32 psn, 
 	struct weft_req *req = &qp->req;
 	const struct weft_av *av = &qp->av;
 	struct weft_path path __uninitialized;
-	u32 asked = req->asked;
-	int sent;
 
 	if (qp->transport == WEFT_UD) {
 		av = &wqe->ud.av;
@@ -265,10 +270,6 @@ int weft_segment_send(struct weft_qp *qp, const struct weft_swqe *wqe, u32 psn, 
 	}
 	req->patient = path.to && weft_segment_is_patient(qp, wqe, psn);
 	if (path.to)
-		sent = weft_segment_send_burst(qp, wqe, path.to, av, &seg, psn, room);
-	else
-		sent = weft_segment_send_batch(qp, wqe, path.ndev, av, &seg, psn, room);
-	if (sent < 0)
-		req->asked = asked;
-	return sent;
+		return weft_segment_send_burst(qp, wqe, path.to, av, &seg, psn, room);
+	return weft_segment_send_batch(qp, wqe, path.ndev, av, &seg, psn, room);
 }

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT
 """On one host, requests that want no completion share an acknowledgment, and nobody waits for one in vain."""
 
+import time
+
 from pyverbs import enums as e
 from pyverbs.mr import MR, MW
 from pyverbs.qp import QPAttr
@@ -15,12 +17,12 @@ INTERVAL = 32  # packets, one of which asks
 NEVER = 0      # ACK timeout
 
 
-def ends(timeout=NEVER, psn=0x1001, **options):
+def ends(timeout=NEVER, retry=7, **options):
     """Two Ends; the PSNs begin behind one that asks."""
     setting(DEFAULTS)
     a, b = vx.End(A_DEV, A_IP6, **options), vx.End(B_DEV, B_IP6)
-    a.psn = psn
-    vx.connect(a, b, timeout=timeout)
+    a.psn = 0x1001
+    vx.connect(a, b, timeout=timeout, retry=retry)
     a.fill(8)
     return a, b
 
@@ -40,6 +42,13 @@ def movement(work):
 def writes(a, count, first=0):
     for number in range(first, first + count):
         a.post("RDMA_WRITE", [(number * 64, 64)], number * 64, flags=0)
+
+
+def drained(a):
+    attr = QPAttr(qp_state=e.IBV_QPS_SQD)
+    attr.en_sqd_async_notify = 1
+    a.qp.modify(attr, e.IBV_QP_STATE | e.IBV_QP_EN_SQD_ASYNC_NOTIFY)
+    check("SQ_DRAINED", vx.Device.get(A_DEV).await_event("SQ_DRAINED"))
 
 
 def arrived(a, b, count):
@@ -86,7 +95,7 @@ def stack():
     close(a, b)
 
 
-@part("nothing more comes: the timeout has the last packet ask, and costs no try")
+@part("nothing more comes: the timeout asks, and costs no try")
 def timeout():
     a, b = ends(timeout=17 if SLOW == 1 else 20)
     before = counters(A_DEV)
@@ -94,9 +103,27 @@ def timeout():
         writes(a, 3),
         wait_for("the acknowledgment", lambda: moved(before, counters(A_DEV)).get("ack_rcvd", 0) == 1, 10)))
     arrived(a, b, 3)
-    equal("sent again", at_a.get("retransmitted_pkts", 0), 1)
-    equal("came twice", at_b.get("duplicate_request", 0), 1)
+    equal("sent again", at_a.get("retransmitted_pkts", 0), 0)
+    equal("questions", (at_a.get("tail_loss_probes"), at_b.get("duplicate_request")), (1, 1))
     equal("timeouts", at_a.get("local_ack_timeout_err", 0), 0)
+    close(a, b)
+
+
+@part("the answer to a late question has all of its time, without a try to spare")
+def late_question():
+    code = 15 if SLOW == 1 else 17
+    a, b = ends(timeout=code, retry=0)
+    setting("rx-usecs 80000 rx-frames 64", [B_DEV])
+
+    def ask_late():
+        writes(a, 3)
+        time.sleep(4.096e-6 * 2 ** code - 0.04)
+        a.post("RDMA_WRITE", [(0, 64)], 0)
+        equal("WRITE", a.one(), "SUCCESS")
+
+    at_a, _ = movement(ask_late)
+    equal("timeouts", at_a.get("local_ack_timeout_err", 0), 0)
+    setting(DEFAULTS)
     close(a, b)
 
 
@@ -104,10 +131,7 @@ def timeout():
 def drain():
     a, b = ends()
     writes(a, 5)
-    attr = QPAttr(qp_state=e.IBV_QPS_SQD)
-    attr.en_sqd_async_notify = 1
-    a.qp.modify(attr, e.IBV_QP_STATE | e.IBV_QP_EN_SQD_ASYNC_NOTIFY)
-    check("SQ_DRAINED", vx.Device.get(A_DEV).await_event("SQ_DRAINED"))
+    drained(a)
     arrived(a, b, 5)
     close(a, b)
 
@@ -139,18 +163,45 @@ def failure():
     close(a, b)
 
 
-@part("the last request has lost its memory when it is to ask: the one before it does")
+@part("a completion behind them, of what was done here, gets its turn")
+def local():
+    a, b = ends(access=vx.ALL | e.IBV_ACCESS_MW_BIND)
+    window = MW(a.dev.pd, e.IBV_MW_TYPE_2)
+    writes(a, 5)
+    equal("bind", a.bind(window, 0, 4096, e.IBV_ACCESS_REMOTE_WRITE)[0], "SUCCESS")
+    arrived(a, b, 5)
+    window.close()
+    close(a, b)
+
+
+@part("memory that is gone when somebody asks is not missed")
 def memory_gone():
     a, b = ends()
     writes(a, 5)
     region = MR(a.dev.pd, a.size, vx.ALL, address=a.addr)
-    wr = SendWR(opcode=e.IBV_WR_RDMA_WRITE, num_sge=1, sg=[SGE(a.addr + 320, 64, region.lkey)], send_flags=0, wr_id=6)
+    wr = SendWR(opcode=e.IBV_WR_RDMA_WRITE, num_sge=1, sg=[SGE(a.addr + 320, 64, region.lkey)], send_flags=0)
     wr.set_wr_rdma(b.mr.rkey, b.addr + 320)
     a.qp.post_send(wr)
     arrived(a, b, 6)
     region.close()
-    a.to_state("SQD")
-    equal("the last request", [(wc["wr_id"], wc["status"]) for wc in a.poll(1)], [(6, "LOC_PROT_ERR")])
+    drained(a)
+    equal("completions", a.poll(1, 0.1), [])
+    close(a, b)
+
+
+@part("the way there becomes a wire meanwhile, the way back does not")
+def half_a_wire():
+    a, b = ends()
+    setting("shortcut off", [A_DEV])
+    for _ in range(16):
+        a.post("RDMA_WRITE", [(0, 64)], 0)
+        equal("WRITE by wire", a.one(), "SUCCESS")
+    setting("shortcut on", [A_DEV])
+    writes(a, 5)
+    arrived(a, b, 5)
+    setting("shortcut off", [A_DEV])
+    drained(a)
+    setting(DEFAULTS)
     close(a, b)
 
 
