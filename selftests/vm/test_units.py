@@ -110,72 +110,109 @@ class Frames(unittest.TestCase):
     def frame(target, source, size=60):
         return bytes([2, 0, 0, 0, 0, target]) + bytes([2, 0, 0, 0, 0, source]) + b"\x88\xb5" + bytes(size - 14)
 
+    def send(self, port, *frames):
+        """As QEMU does it: all at once."""
+        self.ports[port].sendall(b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames))
+
+    def take(self, port, size):
+        data = b""
+        while len(data) < size:
+            data += self.ports[port].recv(size - len(data))
+        return data
+
+    def receive(self, port):
+        return self.take(port, int.from_bytes(self.take(port, 4), "big"))
+
     def silent(self, port):
         self.ports[port].settimeout(0.2)
         with self.assertRaises(TimeoutError):
             self.ports[port].recv(65536)
+        self.ports[port].settimeout(5)
 
     def test_unknown_is_flooded_and_known_is_not(self):
-        self.ports[0].send(self.frame(3, 1))
-        self.assertEqual(self.ports[1].recv(65536), self.frame(3, 1))
-        self.assertEqual(self.ports[2].recv(65536), self.frame(3, 1))
-        self.ports[2].send(self.frame(1, 3, 9014))
-        self.assertEqual(self.ports[0].recv(65536), self.frame(1, 3, 9014))
+        self.send(0, self.frame(3, 1))
+        self.assertEqual(self.receive(1), self.frame(3, 1))
+        self.assertEqual(self.receive(2), self.frame(3, 1))
+        self.send(2, self.frame(1, 3, 9014))
+        self.assertEqual(self.receive(0), self.frame(1, 3, 9014))
         self.silent(1)
         self.silent(2)
 
     def test_broadcast_goes_to_the_others(self):
         data = b"\xff" * 6 + self.frame(1, 1)[6:]
-        self.ports[1].send(data)
-        self.assertEqual(self.ports[0].recv(65536), data)
-        self.assertEqual(self.ports[2].recv(65536), data)
+        self.send(1, data)
+        self.assertEqual(self.receive(0), data)
+        self.assertEqual(self.receive(2), data)
         self.silent(1)
+
+    def test_many_at_once_and_one_in_pieces(self):
+        frames = [self.frame(2, 1, size) for size in (60, 1514, 9014, 61)]
+        self.send(0, *frames)
+        self.assertEqual([self.receive(1) for _ in frames], frames)
+        text = (2000).to_bytes(4, "big") + self.frame(2, 1, 2000)
+        for piece in (text[:2], text[2:9], text[9:1900], text[1900:]):
+            self.ports[0].sendall(piece)
+            time.sleep(0.02)
+        self.assertEqual(self.receive(1), self.frame(2, 1, 2000))
+
+    def test_what_is_no_frame_ends_the_port_alone(self):
+        self.learn()
+        self.ports[2].sendall(b"\xff" * 100)
+        self.send(0, self.frame(2, 1))
+        self.assertEqual(self.receive(1), self.frame(2, 1))
 
     def learn(self):
         """The hub knows both; port 1 has just taken a frame."""
-        self.ports[1].send(self.frame(255, 2))
-        self.ports[0].recv(65536)
-        self.ports[0].send(self.frame(2, 1))
-        self.ports[1].recv(65536)
+        self.send(1, self.frame(255, 2))
+        self.receive(0)
+        self.receive(2)
+        self.send(0, self.frame(2, 1))
+        self.receive(1)
 
-    def send_numbers(self, numbers):
-        """From port 0 to port 1, until there is no room; how many."""
+    def send_numbers(self, first, most):
+        """From port 0 to port 1, until there is no room; the number behind the last one, and what is left of that."""
         self.ports[0].settimeout(0.3)
-        for sent, number in enumerate(numbers):
-            try:
-                self.ports[0].send(self.frame(2, 1, 4000) + number.to_bytes(4, "big"))
-            except TimeoutError:
-                return sent
-        return len(numbers)
+        for number in range(first, most):
+            frame = self.frame(2, 1, 4000) + number.to_bytes(4, "big")
+            text = len(frame).to_bytes(4, "big") + frame
+            while text:
+                try:
+                    text = text[self.ports[0].send(text):]
+                except TimeoutError:
+                    return number + 1, text
+        return most, b""
 
     def take_numbers(self, count):
-        return [int.from_bytes(self.ports[1].recv(65536)[-4:], "big") for _ in range(count)]
+        return [int.from_bytes(self.receive(1)[-4:], "big") for _ in range(count)]
 
     def test_slow_receiver_pauses_the_sender(self):
         self.learn()
-        sent = self.send_numbers(range(hub.QUEUE_FRAMES))
-        # As many more as the two sockets hold.
-        self.assertLess(sent, hub.QUEUE_FRAMES / 2)
+        most = 4 * hub.QUEUE_BYTES // 4000
+        end, rest = self.send_numbers(0, most)
+        # As many more as the sockets hold.
+        self.assertLess(end * 4000, hub.QUEUE_BYTES / 2)
         # What is taken makes room, and nothing was lost.
-        self.assertEqual(self.take_numbers(sent), list(range(sent)))
-        self.assertEqual(self.send_numbers(range(sent, sent + 100)), 100)
-        self.assertEqual(self.take_numbers(100), list(range(sent, sent + 100)))
+        self.assertEqual(self.take_numbers(end - 1), list(range(end - 1)))
+        self.ports[0].sendall(rest)
+        self.assertEqual(self.send_numbers(end, end + 20), (end + 20, b""))
+        self.assertEqual(self.take_numbers(21), list(range(end - 1, end + 20)))
         self.assertEqual(self.hub.dropped, 0)
 
     def test_paused_sender_still_receives(self):
         self.learn()
-        self.send_numbers(range(hub.QUEUE_FRAMES))
-        self.ports[1].send(self.frame(1, 2))
+        self.send_numbers(0, 4 * hub.QUEUE_BYTES // 4000)
+        self.send(1, self.frame(1, 2))
         self.ports[0].settimeout(5)
-        self.assertEqual(self.ports[0].recv(65536), self.frame(1, 2))
+        self.assertEqual(self.receive(0), self.frame(1, 2))
 
     def test_stuck_receiver_pauses_nobody(self):
         with unittest.mock.patch.object(hub, "STUCK_SECONDS", 0.1):
             self.learn()
             time.sleep(0.2)
-            number = 2 * hub.QUEUE_FRAMES
-            self.assertEqual(self.send_numbers(range(number)), number)
-            self.assertEqual(self.take_numbers(hub.QUEUE_FRAMES), list(range(hub.QUEUE_FRAMES)))
+            most = 2 * hub.QUEUE_BYTES // 4000
+            self.assertEqual(self.send_numbers(0, most), (most, b""))
+            kept = hub.QUEUE_BYTES // 4100
+            self.assertEqual(self.take_numbers(kept), list(range(kept)))
             self.assertGreater(self.hub.dropped, 0)
 
 

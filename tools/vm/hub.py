@@ -1,36 +1,41 @@
 # SPDX-License-Identifier: MIT
-"""The virtual Ethernet between the hosts of a run: a learning frame hub over datagram sockets.
+"""The virtual Ethernet between the hosts of a run: a learning frame hub over stream sockets.
 
-Each port is one end of a Unix datagram socket pair whose other end QEMU holds; one datagram is
-one frame. As on the lossless Ethernet that RoCE is made for, a receiver that cannot keep up pauses
-the senders instead of losing frames: nothing more is read from them, so that their own queues
-fill. A receiver that takes nothing at all for a while pauses nobody, and loses what is too much.
+Each port is one end of a Unix stream socket pair whose other end QEMU holds. A frame comes with its
+length, four bytes in network order, before it; what is read at once, and sent at once, is many
+frames. As on the lossless Ethernet that RoCE is made for, a receiver that cannot keep up pauses the
+senders instead of losing frames: nothing more is read from them, so that their own queues fill. A
+receiver that takes nothing at all for a while pauses nobody, and loses what is too much.
 Optionally every frame is written to a pcap file, once, as it came in.
 """
 
 import collections
+import selectors
 import socket
 import struct
 import threading
 import time
-import selectors
 
-BUFFER_BYTES = 4 << 20
+LENGTH = struct.Struct("!I")
+HEADER_BYTES = 14
 MAX_FRAME_BYTES = 65536 + 64
-#: Frames kept per port while QEMU has no room (a kernel's datagram queue holds very few): senders pause, go on, lose.
-PAUSE_FRAMES, RESUME_FRAMES, QUEUE_FRAMES = 256, 64, 4096
-#: Without a frame taken for so long a receiver is stuck, or its guest has no driver yet.
+AT_ONCE_BYTES = 256 << 10
+#: Kept per port while QEMU has no room: senders pause, go on, lose.
+PAUSE_BYTES, RESUME_BYTES, QUEUE_BYTES = 1 << 20, 256 << 10, 16 << 20
+#: Without a byte taken for so long a receiver is stuck, or its guest has no driver yet.
 STUCK_SECONDS = 2
 
 
 class Port:
     def __init__(self, ours):
         self.sock = ours
-        self.queue = collections.deque()
+        self.rest = b""         # of what was read: a frame that is not complete
+        self.queue = collections.deque()    # frames with their lengths, for QEMU
+        self.queued = 0         # bytes of them
         self.events = 0         # that the selector watches
         self.paused_by = set()  # ports whose queues are full
         self.ended = False      # nothing more comes from it
-        self.taken = 0.0        # when it last took a frame
+        self.taken = 0.0        # when it last took something
 
 
 class Hub:
@@ -38,9 +43,9 @@ class Hub:
         self.ports = []
         self.qemu_ends = []
         for _ in range(ports):
-            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+            ours, theirs = socket.socketpair()
             for sock in (ours, theirs):
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER_BYTES)
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, AT_ONCE_BYTES)
             ours.setblocking(False)
             self.ports.append(Port(ours))
             self.qemu_ends.append(theirs)
@@ -78,7 +83,7 @@ class Hub:
                 if key.data is None:
                     return
                 if events & selectors.EVENT_WRITE:
-                    self._drain(key.data)
+                    self._flush(key.data)
                 if events & selectors.EVENT_READ:
                     self._receive(key.data)
             for port in self.ports:
@@ -109,62 +114,77 @@ class Hub:
             self._watch(port)
 
     def _receive(self, port):
-        for _ in range(64):
-            try:
-                frame = port.sock.recv(MAX_FRAME_BYTES)
-            except BlockingIOError:
-                return
-            except OSError:
-                port.ended = True
-                self._watch(port)
-                return
-            if len(frame) >= 14:
-                self._forward(port, frame)
-            if port.paused_by:
-                return
+        try:
+            data = port.sock.recv(AT_ONCE_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        port.ended = not data
+        if port.rest:
+            data = port.rest + data
+        at = 0
+        while len(data) - at >= LENGTH.size:
+            end = at + LENGTH.size + LENGTH.unpack_from(data, at)[0]
+            if end - at > MAX_FRAME_BYTES:
+                port.ended = True   # whatever that is, frames it is not
+                break
+            if end > len(data):
+                break
+            if end - at >= LENGTH.size + HEADER_BYTES:
+                self._forward(port, data[at:end])
+            at = end
+        port.rest = data[at:]
+        for other in self.ports:
+            # What waits for room is told when there is some.
+            if not other.events & selectors.EVENT_WRITE:
+                self._flush(other)
+            if other.queued >= PAUSE_BYTES and other is not port and not self._stuck(other):
+                port.paused_by.add(other)
+        self._watch(port)
 
     def _forward(self, source, frame):
-        target, sender = frame[0:6], frame[6:12]
+        """The frame has its length before it."""
+        target, sender = frame[4:10], frame[10:16]
         self.where[sender] = source
         if self.pcap:
-            now = time.time()
-            self.pcap.write(struct.pack("<IIII", int(now), int(now % 1 * 1e6), len(frame), len(frame)) + frame)
+            now, size = time.time(), len(frame) - LENGTH.size
+            self.pcap.write(struct.pack("<IIII", int(now), int(now % 1 * 1e6), size, size) + frame[LENGTH.size:])
             self.pcap.flush()
         known = None if target[0] & 1 else self.where.get(target)
-        if known is not None:
-            if known is not source:
-                self._send(source, known, frame)
-            return
-        for port in self.ports:
-            if port is not source:
-                self._send(source, port, frame)
+        for port in self.ports if known is None else (known,):
+            if port is source:
+                continue
+            if port.queued >= QUEUE_BYTES:
+                self.dropped += 1
+                continue
+            port.queue.append(frame)
+            port.queued += len(frame)
 
-    def _send(self, source, port, frame):
-        if not port.queue and self._put(port, frame):
-            return
-        if len(port.queue) >= QUEUE_FRAMES:
-            self.dropped += 1
-            return
-        port.queue.append(frame)
+    def _flush(self, port):
+        """Hand over as much as QEMU has room for."""
+        while port.queue:
+            frames, size = [], 0
+            while port.queue and size < AT_ONCE_BYTES:
+                frames.append(port.queue.popleft())
+                size += len(frames[-1])
+            sent = self._put(port, b"".join(frames))
+            port.queued -= sent
+            if sent < size:
+                port.queue.appendleft(b"".join(frames)[sent:])
+                break
         self._watch(port)
-        if len(port.queue) >= PAUSE_FRAMES and not self._stuck(port):
-            source.paused_by.add(port)
-            self._watch(source)
-
-    def _put(self, port, frame):
-        """False: QEMU has no room now."""
-        try:
-            port.sock.send(frame)
-        except (BlockingIOError, InterruptedError):
-            return False
-        except OSError:
-            self.dropped += 1
-        port.taken = time.monotonic()
-        return True
-
-    def _drain(self, port):
-        while port.queue and self._put(port, port.queue[0]):
-            port.queue.popleft()
-        self._watch(port)
-        if len(port.queue) <= RESUME_FRAMES:
+        if port.queued <= RESUME_BYTES:
             self._resume([source for source in self.ports if port in source.paused_by], lambda other: other is not port)
+
+    @staticmethod
+    def _put(port, data):
+        """How many bytes QEMU had room for."""
+        try:
+            sent = port.sock.send(data)
+        except (BlockingIOError, InterruptedError):
+            return 0
+        except OSError:
+            sent = len(data)    # nobody is there any more
+        port.taken = time.monotonic()
+        return sent

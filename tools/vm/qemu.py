@@ -92,6 +92,6 @@ def command(spec, fds):
     args += share_args("job", spec.job, False) + share_args("out", spec.out, False)
     if "net" in fds:
         mac = f"52:54:00:77:65:{spec.host + 1:02x}"
-        args += ["-netdev", f"dgram,id=net,local.type=fd,local.str={fds['net']}",
+        args += ["-netdev", f"stream,id=net,server=off,addr.type=fd,addr.str={fds['net']}",
                  "-device", f"virtio-net-pci,netdev=net,mac={mac},host_mtu=9216,romfile="]
     return args
