@@ -28,7 +28,9 @@ bytes; the factor is rdma_rxe's instructions to Weft's. CI fails when a factor f
 {icount}
 
 *icrc always* computes and checks each packet's ICRC as on a wire; *shortcut off* sends every packet through the
-IP stack and ``lo`` as well.
+IP stack and ``lo`` as well. A latency has two values, 1.3 us apart, as the scheduler likes it: either both processes
+sleep once per round trip, or a wake-up preempts the one that caused it, which then finds its event and need not sleep
+(16.7 us). The slower one is shown, and kept to.
 
 What must hold
 ==============
