@@ -132,9 +132,9 @@ void weft_requester_rewind(struct weft_qp *qp, u32 psn)
 }
 
 /*
- * The question is an empty WRITE under the PSN before the oldest that is out. That one has come
- * already, so the peer takes it for a duplicate, looks at neither key nor length, and answers how
- * far it is.
+ * The question is an empty WRITE under the PSN before the oldest that is out. The peer is past that
+ * one, or began behind it, so it takes the packet for a duplicate, looks at neither key nor length,
+ * and answers how far it is.
  */
 bool weft_requester_pull(struct weft_qp *qp)
 {
