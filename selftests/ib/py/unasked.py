@@ -136,12 +136,22 @@ def drain():
     close(a, b)
 
 
+def windowed():
+    """Two Ends, and a window of the first one that is not bound yet."""
+    a, b = ends(access=vx.ALL | e.IBV_ACCESS_MW_BIND)
+    return a, b, MW(a.dev.pd, e.IBV_MW_TYPE_2)
+
+
+def bind(end, window):
+    status, rkey = end.bind(window, 0, 4096, e.IBV_ACCESS_REMOTE_WRITE)
+    equal("bind", status, "SUCCESS")
+    return rkey
+
+
 @part("LOCAL_INV, which waits for what is before it, gets its turn")
 def invalidate():
-    a, b = ends(access=vx.ALL | e.IBV_ACCESS_MW_BIND)
-    window = MW(a.dev.pd, e.IBV_MW_TYPE_2)
-    status, rkey = a.bind(window, 0, 4096, e.IBV_ACCESS_REMOTE_WRITE)
-    equal("bind", status, "SUCCESS")
+    a, b, window = windowed()
+    rkey = bind(a, window)
     writes(a, 5)
     a.qp.post_send(SendWR(opcode=e.IBV_WR_LOCAL_INV, send_flags=e.IBV_SEND_SIGNALED, imm_data=rkey))
     equal("LOCAL_INV", a.one(), "SUCCESS")
@@ -165,10 +175,9 @@ def failure():
 
 @part("a completion behind them, of what was done here, gets its turn")
 def local():
-    a, b = ends(access=vx.ALL | e.IBV_ACCESS_MW_BIND)
-    window = MW(a.dev.pd, e.IBV_MW_TYPE_2)
+    a, b, window = windowed()
     writes(a, 5)
-    equal("bind", a.bind(window, 0, 4096, e.IBV_ACCESS_REMOTE_WRITE)[0], "SUCCESS")
+    bind(a, window)
     arrived(a, b, 5)
     window.close()
     close(a, b)
