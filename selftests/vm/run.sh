@@ -62,6 +62,15 @@ test_success_and_streams()
 	is exit "$rc" 0 && is stdout "$(cat "$work/out")" "$(printf 'one\n0\nunlimited')" && is stderr "$(cat "$work/err")" two
 }
 
+# Two CPUs trust their time stamp counter; and one has the barriers that a machine for two has.
+test_clock_and_barriers()
+{
+	vm --smp 2 -- sh -c 'cat /sys/devices/system/clocksource/clocksource0/current_clocksource; nproc' || return
+	is exit "$rc" 0 && is stdout "$(cat "$work/out")" "$(printf 'tsc\n2')" || return
+	vm --smp 1 -- sh -c 'cat /sys/devices/system/cpu/possible; nproc'
+	is exit "$rc" 0 && is stdout "$(cat "$work/out")" "$(printf '0-1\n1')"
+}
+
 test_all_output_arrives()
 {
 	vm -- sh -c 'sleep 1000 & seq 1 400000'

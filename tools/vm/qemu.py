@@ -13,6 +13,8 @@ MACHINE = "q35,sata=off,smbus=off,vmport=off"
 KERNEL_ARGS = ("console=ttyS0 loglevel=5 panic=-1 oops=panic mitigations=off nokaslr random.trust_cpu=on "
                "net.ifnames=0 audit=0 apparmor=0 watchdog_thresh=30 rcupdate.rcu_cpu_stall_timeout=60 "
                "sysctl.kernel.hung_task_timeout_secs=60")
+#: TCG's CPUs have one time stamp counter, which Linux would not trust with two: each look at the HPET leaves the CPU.
+KERNEL_ARGS_TCG = " tsc=reliable"
 
 
 def boot_id():
@@ -57,6 +59,14 @@ def accel_args(accel, icount, hosts):
     return ["-accel", f"tcg,thread=multi,tb-size={tb_size}", "-cpu", "max,-erms,-fsrm"]
 
 
+def smp_arg(accel, icount, cpus):
+    """
+    TCG leaves out the guest's memory barriers where there can be one CPU only, also those between it and the
+    devices: a virtqueue's kick then gets lost once in a while, and the queue stands still.
+    """
+    return f"{cpus},maxcpus={max(cpus, 2)}" if accel == "tcg" and not icount else str(cpus)
+
+
 def share_args(tag, path, readonly):
     """A 9p share; commas in a path are doubled for QEMU's option parser."""
     escaped = str(path).replace(",", ",,")
@@ -73,16 +83,19 @@ def command(spec, fds):
     kernel, options = spec.kernel, spec.options
     args = [util.need_program(PROGRAM, "qemu-system-x86"), "-nodefaults", "-no-user-config", "-display", "none",
             "-no-reboot", "-machine", MACHINE, "-name", f"weft-h{spec.host}", "-m", options.mem,
-            "-smp", str(options.smp)]
+            "-smp", smp_arg(spec.accel, options.icount, options.smp)]
     args += accel_args(spec.accel, options.icount, options.hosts)
-    append = KERNEL_ARGS + (" weft.chroot=1" if kernel.kind.chroot else "")
+    append = KERNEL_ARGS + (KERNEL_ARGS_TCG if spec.accel == "tcg" else "")
+    append += " weft.chroot=1" if kernel.kind.chroot else ""
     args += ["-kernel", str(kernel.boot_file), "-initrd", str(spec.initrd),
              "-append", f"{append} {options.append or ''}".strip()]
     for name, fd in fds.items():
         if name != "net":
             args += ["-chardev", f"socket,id={name},fd={fd}"]
-    args += ["-serial", "chardev:console", "-device", "virtio-serial-pci"]
-    for number, name in enumerate((n for n in fds if n not in ("net", "console")), start=1):
+    ports = [name for name in fds if name not in ("net", "console")]
+    # Each port that could be there has two queues, and QEMU polls a descriptor for each before it handles a frame.
+    args += ["-serial", "chardev:console", "-device", f"virtio-serial-pci,max_ports={len(ports) + 2}"]
+    for number, name in enumerate(ports, start=1):
         args += port_args(name, number)
     if options.shell:
         args += ["-chardev", "stdio,id=tty,signal=off", "-device", "virtconsole,chardev=tty"]
