@@ -205,6 +205,33 @@ class Frames(unittest.TestCase):
         self.ports[0].settimeout(5)
         self.assertEqual(self.receive(0), self.frame(1, 2))
 
+    def test_rests_between_looks_at_bulk_only(self):
+        with unittest.mock.patch.object(hub.time, "sleep") as rest:
+            self.learn()
+            rest.assert_not_called()
+            self.send(0, *[self.frame(2, 1, 4000)] * 40)
+            self.assertEqual([self.receive(1) for _ in range(40)], [self.frame(2, 1, 4000)] * 40)
+            self.lone()
+            rest.assert_called_with(hub.REST_SECONDS)
+            rest.reset_mock()
+            # When the second one is here, the hub has looked again behind the first one.
+            self.lone()
+            self.lone()
+            rest.assert_not_called()
+
+    def lone(self):
+        self.send(0, self.frame(2, 1))
+        self.assertEqual(self.receive(1), self.frame(2, 1))
+
+    def test_no_frame_ends_the_port_and_is_said(self):
+        with unittest.mock.patch.object(hub.util, "say") as said:
+            self.learn()
+            self.ports[0].sendall(b"\xff" * 8)
+            self.send(1, self.frame(255, 2))
+            self.receive(2)
+        said.assert_called_once()
+        self.assertIn("h0", said.call_args[0][0])
+
     def test_stuck_receiver_pauses_nobody(self):
         with unittest.mock.patch.object(hub, "STUCK_SECONDS", 0.1):
             self.learn()

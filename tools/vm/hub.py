@@ -6,6 +6,8 @@ length, four bytes in network order, before it; what is read at once, and sent a
 frames. As on the lossless Ethernet that RoCE is made for, a receiver that cannot keep up pauses the
 senders instead of losing frames: nothing more is read from them, so that their own queues fill. A
 receiver that takes nothing at all for a while pauses nobody, and loses what is too much.
+Like a NIC that moderates its interrupts the hub rests a little while frames come in bulk: it, QEMU and
+the guest then wake up once for many.
 Optionally every frame is written to a pcap file, once, as it came in.
 """
 
@@ -16,12 +18,16 @@ import struct
 import threading
 import time
 
+from . import util
+
 LENGTH = struct.Struct("!I")
 HEADER_BYTES = 14
 MAX_FRAME_BYTES = 65536 + 64
 AT_ONCE_BYTES = 256 << 10
 #: Kept per port while QEMU has no room: senders pause, go on, lose.
 PAUSE_BYTES, RESUME_BYTES, QUEUE_BYTES = 1 << 20, 256 << 10, 16 << 20
+#: Who has read so much at once rests so long before the next look.
+BULK_BYTES, REST_SECONDS = 16 << 10, 0.0004
 #: Without a byte taken for so long a receiver is stuck, or its guest has no driver yet.
 STUCK_SECONDS = 2
 
@@ -51,6 +57,7 @@ class Hub:
             self.qemu_ends.append(theirs)
         self.where = {}
         self.dropped = 0
+        self.read = 0           # bytes, since the last look at the ports
         self.selector = selectors.DefaultSelector()
         self.wake_out, self.wake_in = socket.socketpair()
         self.pcap = open(pcap, "wb") if pcap else None
@@ -78,6 +85,9 @@ class Hub:
             self._watch(port)
         self.selector.register(self.wake_out, selectors.EVENT_READ, None)
         while True:
+            if self.read >= BULK_BYTES:
+                time.sleep(REST_SECONDS)
+            self.read = 0
             paused = any(port.paused_by for port in self.ports)
             for key, events in self.selector.select(STUCK_SECONDS / 4 if paused else None):
                 if key.data is None:
@@ -121,13 +131,15 @@ class Hub:
         except OSError:
             data = b""
         port.ended = not data
+        self.read += len(data)
         if port.rest:
             data = port.rest + data
         at = 0
         while len(data) - at >= LENGTH.size:
             end = at + LENGTH.size + LENGTH.unpack_from(data, at)[0]
             if end - at > MAX_FRAME_BYTES:
-                port.ended = True   # whatever that is, frames it is not
+                port.ended = True
+                util.say(f"h{self.ports.index(port)}: its network sends what is no frame; its end")
                 break
             if end > len(data):
                 break
