@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * CRC-32 for the ICRC: by the vector registers (vec.c), or by what the kernel has.
+ * CRC-32 for the ICRC: by the vector registers (vec.c), by words (crc_words.c), or by what the
+ * kernel has.
  *
  * Newer kernels' crc32_le() uses the CPU's carry-less multiplication by itself. Older ones offer
  * that only as a hash of the crypto layer, whose whole state is the 32-bit CRC: each call makes a
@@ -9,7 +10,7 @@
  * wire.
  *
  * Then they race. A CPU that exists as software only, an emulated one, may take a hundred times as
- * long for a carry-less multiplication as for an addition, and tables are faster there.
+ * long for a carry-less multiplication as for an addition, and words are faster there.
  */
 #include <linux/crc32.h>
 #include <linux/err.h>
@@ -28,6 +29,7 @@ enum {
 
 static struct crypto_shash *weft_crc_shash; /* NULL: there is none that is faster than crc32_le() */
 static bool weft_crc_vec __ro_after_init;   /* vec.c is the fastest */
+static bool weft_crc_words __ro_after_init; /* crc_words.c is faster than what the kernel has */
 
 struct weft_crc_desc {
 	struct shash_desc shash;
@@ -54,9 +56,9 @@ static u32 weft_crc32_kernel(u32 crc, const void *data, size_t len)
 
 weft_crc32_fn weft_crc_begin(size_t bytes)
 {
-	if (bytes < WEFT_CRC_VEC_MIN || !weft_crc_vec || !weft_vec_begin())
-		return weft_crc32_kernel;
-	return weft_vec_crc32;
+	if (bytes >= WEFT_CRC_VEC_MIN && weft_crc_vec && weft_vec_begin())
+		return weft_vec_crc32;
+	return weft_crc_words ? weft_crc32_words : weft_crc32_kernel;
 }
 
 void weft_crc_end(weft_crc32_fn crc)
@@ -89,7 +91,7 @@ static bool __init weft_crc_check_all(void)
 
 	for (i = 0; i < sizeof(weft_crc_text); i++)
 		weft_crc_text[i] = i * 7 + (i >> 3);
-	ok = weft_crc_check(weft_crc32_kernel);
+	ok = weft_crc_check(weft_crc32_kernel) && weft_crc_check(weft_crc32_words);
 	if (!weft_vec_begin())
 		return ok;
 	ok = ok && weft_crc_check(weft_vec_crc32);
@@ -118,7 +120,7 @@ static u32 __init weft_crc32_tables(u32 crc, const void *data, size_t len)
 
 static void __init weft_crc_race(void)
 {
-	u64 best = weft_crc_time(weft_crc32_tables);
+	u64 best = weft_crc_time(weft_crc32_tables), words;
 
 	if (weft_crc_shash) {
 		u64 hash = weft_crc_time(weft_crc32_kernel);
@@ -127,11 +129,15 @@ static void __init weft_crc_race(void)
 			weft_crc_uninit();
 		best = min(best, hash);
 	}
+	words = weft_crc_time(weft_crc32_words);
+	weft_crc_words = words < best;
+	best = min(best, words);
 	if (weft_vec_begin()) {
 		weft_crc_vec = weft_crc_time(weft_vec_crc32) < best;
 		weft_vec_end();
 	}
 	pr_debug("CRC-32 by %s\n", weft_crc_vec   ? "vector registers"
+				   : weft_crc_words ? "words"
 				   : weft_crc_shash ? "a crypto driver"
 						    : "crc32_le()");
 }
