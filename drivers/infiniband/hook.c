@@ -390,17 +390,19 @@ static bool weft_qpn_may_be_rxe(u32 qpn, const struct weft_dev *dev)
 	       (qpn == 1 && dev->gsi_refused);
 }
 
-/* Count a packet that came to one of our addresses and that nobody is known to take. */
-static void weft_count_stray(const struct weft_flow *flow, struct net *net, int ifindex)
+/* Count what came to one of our addresses and nobody is known to take: a packet, or a batch. */
+static void weft_count_stray(const struct sk_buff *skb, const struct weft_flow *flow,
+			     struct net *net, int ifindex)
 {
+	u32 num = skb_is_gso(skb) ? max_t(u32, skb_shinfo(skb)->gso_segs, 1) : 1;
 	struct weft_dev *dev = weft_gid_find(net, &flow->daddr, ifindex);
 
 	if (!dev)
 		return;
 	if (!flow->has_qpn)
-		weft_count(dev, rx_drop_truncated);
+		weft_count_add(dev, rx_drop_truncated, num);
 	else if (!weft_qpn_may_be_rxe(flow->qpn, dev))
-		weft_count(dev, rx_drop_qpn);
+		weft_count_add(dev, rx_drop_qpn, num);
 }
 
 static bool weft_was_fragmented(const struct sk_buff *skb, bool v6)
@@ -422,7 +424,7 @@ static unsigned int weft_hook_local_in(void *priv, struct sk_buff *skb,
 	ifindex = flow.v6 ? IP6CB(skb)->iif : 0;
 	dev = weft_flow_owner(&flow, state->net, ifindex);
 	if (!dev) {
-		weft_count_stray(&flow, state->net, ifindex);
+		weft_count_stray(skb, &flow, state->net, ifindex);
 		return NF_ACCEPT;
 	}
 	weft_packet_take(dev, skb, &flow);

@@ -28,6 +28,18 @@ def operations():
     return image
 
 
+def unhurried(work):
+    """
+    What the counters moved by when nothing was asked for twice, which a machine that is busy elsewhere
+    may find necessary at any time.
+    """
+    for _ in range(5):
+        _, total = movement(work)
+        if not total.get("duplicate_request"):
+            break
+    return total
+
+
 def movement(work):
     before = [counters(dev) for dev in (A_DEV, B_DEV)]
     result = work()
@@ -74,7 +86,7 @@ def pieces():
             a.fill(mtu)
             wanted = "".join(a.peek(at, length) for at, length in PIECES)
             packets = -(-size // mtu)
-            _, total = movement(lambda: (a.post("RDMA_WRITE", PIECES, 200001), equal("WRITE", a.one(), "SUCCESS")))
+            total = unhurried(lambda: (a.post("RDMA_WRITE", PIECES, 200001), equal("WRITE", a.one(), "SUCCESS")))
             check(f"{words}: WRITE at MTU {mtu}", b.peek(200001, size) == wanted)
             equal(f"{words}: packets of a WRITE at MTU {mtu}", total["sent_pkts"] - total["ack_sent"], packets)
             b.recvs([(400001, size)])
@@ -82,7 +94,7 @@ def pieces():
             equal("SEND", (a.one(), b.one()), ("SUCCESS", "SUCCESS"))
             check(f"{words}: SEND at MTU {mtu}", b.peek(400001, size) == wanted)
             b.fill(mtu + 1)
-            _, total = movement(lambda: (a.post("RDMA_READ", PIECES, 100003), equal("READ", a.one(), "SUCCESS")))
+            total = unhurried(lambda: (a.post("RDMA_READ", PIECES, 100003), equal("READ", a.one(), "SUCCESS")))
             check(f"{words}: READ at MTU {mtu}",
                   "".join(a.peek(at, length) for at, length in PIECES) == b.peek(100003, size))
             equal(f"{words}: packets of a READ at MTU {mtu}", total["sent_pkts"], packets + 1)
@@ -111,6 +123,18 @@ def changed():
         check(f"the bytes that changed in packet {packet}", b.peek(7, 3073) == a.peek(0, 3073))
         a.close()
         b.close()
+    setting(DEFAULTS)
+
+
+@part("a batch for a QP that is gone: each of its packets counts as one that nobody takes")
+def stray():
+    setting("shortcut off")
+    a, b = vx.End(A_DEV, A_IP6), vx.End(B_DEV, B_IP6)
+    vx.connect(a, b, mtu=1024, timeout=16, retry=0)
+    b.close()
+    _, total = movement(lambda: (a.post("RDMA_WRITE", [(0, 12000)], 0), equal("WRITE", a.one(), "RETRY_EXC_ERR")))
+    equal("packets", (total["sent_pkts"], total.get("rx_drop_qpn", 0), total.get("rcvd_pkts", 0)), (12, 12, 0))
+    a.close()
     setting(DEFAULTS)
 
 

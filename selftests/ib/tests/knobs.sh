@@ -15,10 +15,10 @@ links = json.load(sys.stdin)
 print($1)"
 }
 
-pingpong() { # COUNT [KIND]
-	local tool=ibv_${2:-rc}_pingpong
-	serve listens b 18515 -- "$tool" -c -n "$1" -s 64 -d "$B_DEV" -g "$(gid_index b "$B_IP4")" -- \
-		"$tool" -c -n "$1" -s 64 -d "$A_DEV" -g "$(gid_index a "$A_IP4")" "$B_IP4"
+pingpong() { # COUNT [KIND [COMMAND...]]
+	local tool=("${@:3}" "ibv_${2:-rc}_pingpong")
+	serve listens b 18515 -- "${tool[@]}" -c -n "$1" -s 64 -d "$B_DEV" -g "$(gid_index b "$B_IP4")" -- \
+		"${tool[@]}" -c -n "$1" -s 64 -d "$A_DEV" -g "$(gid_index a "$A_IP4")" "$B_IP4"
 }
 
 set_and_shown() {
@@ -54,19 +54,21 @@ queues_add_up() {
 }
 
 # A lone packet waits for rx-usecs when rx-frames is not reached; so does each step of a pingpong. UC: no
-# acknowledgment makes the queue poll for another reason.
+# acknowledgment makes the queue poll for another reason. And on the queue's CPU: what another one sends while the
+# poll is under way does not wait.
 moderation() {
-	local before start quick slow
+	local before start quick slow cpu
 	# By the shortcut, a poll takes what it sends to its own queue at once.
 	weft link set rxe_w0 rx-queues 1 shortcut off
+	cpu=$(links 'links[0]["queues"][0]["cpu"]')
 	start=${EPOCHREALTIME/./}
-	pingpong 20 uc || return 1
+	pingpong 20 uc taskset -c "$cpu" || return 1
 	quick=$((${EPOCHREALTIME/./} - start))
 	equal "moderated polls without moderation" "$(links 'links[0]["queues"][0]["moderated"]')" 0
 	weft link set rxe_w0 rx-usecs 20000 rx-frames 32
 	before=$(links 'links[0]["queues"][0]["moderated"]')
 	start=${EPOCHREALTIME/./}
-	pingpong 20 uc || return 1
+	pingpong 20 uc taskset -c "$cpu" || return 1
 	slow=$((${EPOCHREALTIME/./} - start))
 	weft link set rxe_w0 rx-usecs 0 rx-frames 1 shortcut on
 	# 20 messages there and 20 back.
