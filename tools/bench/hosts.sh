@@ -17,7 +17,7 @@ tcp() {
 
 rdma_write() { # TYPE
 	topo_hosts "$1" "$1"
-	perftest 4 ib_write_bw -u 16 -s 65536 -n 1000
+	perftest 4 ib_write_bw -u 16 -s 65536 -n 4000
 }
 
 links_gone() {
