@@ -130,8 +130,11 @@ static void __init weft_crc_race(void)
 		best = min(best, hash);
 	}
 	words = weft_crc_time(weft_crc32_words);
-	weft_crc_words = words < best;
-	best = min(best, words);
+	if (words < best) {
+		weft_crc_words = true;
+		weft_crc_uninit(); /* nobody asks the crypto driver any more */
+		best = words;
+	}
 	if (weft_vec_begin()) {
 		weft_crc_vec = weft_crc_time(weft_vec_crc32) < best;
 		weft_vec_end();

@@ -12,9 +12,6 @@
 weft_crc32_fn weft_crc_begin(size_t bytes);
 void weft_crc_end(weft_crc32_fn crc);
 
-/* Shorter ones are crc32_le()'s as they are. */
-enum { WEFT_CRC_WORDS_MIN = 128 };
-
 /* A weft_crc32_fn that needs no registers and no tables. Any context. crc_words.c */
 u32 weft_crc32_words(u32 crc, const void *data, size_t len);
 

@@ -18,8 +18,10 @@
 
 #include "crc.h"
 
-/* The words that a word's copies reach, and its own. */
-enum { WEFT_CRC_WORDS = 5 };
+enum {
+	WEFT_CRC_WORDS = 5,       /* those that a word's copies reach */
+	WEFT_CRC_WORDS_MIN = 128, /* bytes; shorter texts are crc32_le()'s as they are */
+};
 
 /*
  * Word @at of the text, to which earlier ones' copies @own are added, is removed. @own is free then
