@@ -30,10 +30,10 @@ def operations():
 
 def unhurried(work):
     """
-    What the counters moved by when nothing was asked for twice, which a machine that is busy elsewhere
-    may find necessary at any time.
+    What the counters moved by when nothing was asked for twice. On a slow kernel answers may take longer
+    than the adaptive timeout: it has more than one try.
     """
-    for _ in range(5):
+    for _ in range(5 if vx.SLOW > 1 else 1):
         _, total = movement(work)
         if not total.get("duplicate_request"):
             break
