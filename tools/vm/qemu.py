@@ -93,7 +93,8 @@ def command(spec, fds):
         if name != "net":
             args += ["-chardev", f"socket,id={name},fd={fd}"]
     ports = [name for name in fds if name not in ("net", "console")]
-    # Each port that could be there has two queues, and QEMU polls a descriptor for each before it handles a frame.
+    # Each port that could be there has two queues, and QEMU polls a descriptor for each before it handles a frame:
+    # ours, number 0, which only a console may have, and the shell's.
     args += ["-serial", "chardev:console", "-device", f"virtio-serial-pci,max_ports={len(ports) + 2}"]
     for number, name in enumerate(ports, start=1):
         args += port_args(name, number)
