@@ -39,6 +39,7 @@ struct rdma_hw_stats;
 	X(ext_nak_rcvd)           \
 	X(held_pkts)              \
 	X(hold_drops)             \
+	X(placed_early_pkts)      \
 	X(req_remote_access_errors)  \
 	X(req_remote_invalid_request) \
 	X(resp_remote_access_errors) \

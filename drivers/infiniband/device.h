@@ -59,6 +59,7 @@ struct weft_dev_cfg {
 	struct weft_moderation rx_mod; /* rx-usecs, rx-frames; default 0, 1 */
 	bool icrc_always;              /* never offload the ICRC to a consumer known to be Weft's */
 	bool shortcut;                 /* same-host peers bypass the IP stack; default on */
+	bool place_early;              /* QPs made from now on place WRITEs out of order */
 };
 
 struct weft_dev {

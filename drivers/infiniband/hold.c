@@ -2,10 +2,10 @@
 /*
  * Hold queue of the responder: packets of a Weft peer that came ahead of the expected PSN.
  *
- * They wait in PSN order, each with a reference to its skb, until what is before them has come, and
- * are then executed as if they came now. No more than a window's PSNs wait for a QP, and no more
- * than WEFT_HOLD_ALL packets on the host; what finds no room is lost, as on the wire. Packets of
- * this host come in order and are not held.
+ * They wait in PSN order, each with a reference to its skb unless its bytes have been placed
+ * (placement.c), until what is before them has come, and are then executed as if they came now. No
+ * more than a window's PSNs wait for a QP, and no more than WEFT_HOLD_ALL packets on the host; what
+ * finds no room is lost, as on the wire. Packets of this host come in order and are not held.
  */
 #include <linux/slab.h>
 
@@ -32,8 +32,9 @@ static struct sk_buff *weft_held_skb(struct sk_buff *skb)
 	return skb_get(skb);
 }
 
-/* Whom a place was found for. */
-static struct weft_held *weft_held_alloc(const struct weft_source *src, const struct weft_pkt *pkt)
+/* Room for a packet. @placed: its bytes need no room, they are where they belong. */
+static struct weft_held *weft_held_alloc(const struct weft_source *src, const struct weft_pkt *pkt,
+					 bool placed)
 {
 	struct weft_held *held;
 
@@ -42,11 +43,12 @@ static struct weft_held *weft_held_alloc(const struct weft_source *src, const st
 	held = kmem_cache_alloc(weft_held_cache, GFP_ATOMIC | __GFP_NOWARN);
 	if (!held)
 		goto full;
-	held->skb = weft_held_skb((struct sk_buff *)src->skb);
-	if (!held->skb)
+	held->skb = placed ? NULL : weft_held_skb((struct sk_buff *)src->skb);
+	if (!held->skb && !placed)
 		goto free;
 	held->src = *src;
 	held->src.skb = held->skb;
+	held->src.placed = placed;
 	held->src.saddr = NULL; /* checked, and on the caller's stack */
 	held->src.daddr = NULL;
 	held->pkt = *pkt;
@@ -103,7 +105,7 @@ bool weft_hold_add(struct weft_qp *qp, const struct weft_source *src, const stru
 		weft_hold_duplicate(&qp->resp, src);
 		return true;
 	}
-	held = weft_held_alloc(src, pkt);
+	held = weft_held_alloc(src, pkt, weft_place_early(qp, src, pkt));
 	if (!held) {
 		weft_count(qp->dev, hold_drops);
 		return false;

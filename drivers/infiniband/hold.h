@@ -14,7 +14,7 @@ struct weft_resp;
 
 struct weft_held {
 	struct list_head node;
-	struct sk_buff *skb;     /* a reference */
+	struct sk_buff *skb;     /* a reference; NULL: the payload has been placed */
 	struct weft_source src;
 	struct weft_pkt pkt;
 };

@@ -106,7 +106,9 @@ static int weft_link_fill(struct sk_buff *skb, u32 portid, u32 seq, int flags,
 	    nla_put_u32(skb, WEFT_IB_A_LINK_PROVIDER,
 			weft_dev_has_stock_provider(dev) ? WEFT_IB_PROVIDER_RXE :
 							   WEFT_IB_PROVIDER_NONE) ||
-	    nla_put_u32(skb, WEFT_IB_A_LINK_NUM_QPS, atomic_read(&dev->num_qp))) {
+	    nla_put_u32(skb, WEFT_IB_A_LINK_NUM_QPS, atomic_read(&dev->num_qp)) ||
+	    nla_put_u32(skb, WEFT_IB_A_LINK_PLACEMENT,
+			cfg->place_early ? WEFT_IB_PLACEMENT_EARLY : WEFT_IB_PLACEMENT_ORDERED)) {
 		genlmsg_cancel(skb, header);
 		return -EMSGSIZE;
 	}
@@ -292,8 +294,9 @@ static int weft_settings_parse(struct genl_info *info, struct weft_link_settings
 {
 	const struct nlattr *icrc = info->attrs[WEFT_IB_A_LINK_ICRC];
 	const struct nlattr *shortcut = info->attrs[WEFT_IB_A_LINK_SHORTCUT];
+	const struct nlattr *placement = info->attrs[WEFT_IB_A_LINK_PLACEMENT];
 
-	if (!icrc && !shortcut && !info->attrs[WEFT_IB_A_LINK_RX_QUEUES] &&
+	if (!icrc && !shortcut && !placement && !info->attrs[WEFT_IB_A_LINK_RX_QUEUES] &&
 	    !info->attrs[WEFT_IB_A_LINK_RX_USECS] && !info->attrs[WEFT_IB_A_LINK_RX_FRAMES]) {
 		NL_SET_ERR_MSG(info->extack, "nothing to set");
 		return -EINVAL;
@@ -309,6 +312,12 @@ static int weft_settings_parse(struct genl_info *info, struct weft_link_settings
 			return weft_setting_refuse(info, WEFT_IB_A_LINK_SHORTCUT,
 						   "shortcut is 0 (off) or 1 (on)");
 		to->cfg.shortcut = nla_get_u32(shortcut) == WEFT_IB_SHORTCUT_ON;
+	}
+	if (placement) {
+		if (nla_get_u32(placement) > WEFT_IB_PLACEMENT_EARLY)
+			return weft_setting_refuse(info, WEFT_IB_A_LINK_PLACEMENT,
+						   "placement is 0 (ordered) or 1 (early)");
+		to->cfg.place_early = nla_get_u32(placement) == WEFT_IB_PLACEMENT_EARLY;
 	}
 	return weft_settings_parse_rx(info, to);
 }
@@ -330,6 +339,7 @@ static int weft_settings_apply(struct weft_dev *dev, const struct weft_link_sett
 	WRITE_ONCE(dev->cfg.rx_mod.frames, to->cfg.rx_mod.frames);
 	WRITE_ONCE(dev->cfg.icrc_always, to->cfg.icrc_always);
 	WRITE_ONCE(dev->cfg.shortcut, to->cfg.shortcut);
+	WRITE_ONCE(dev->cfg.place_early, to->cfg.place_early);
 	return 0;
 }
 
@@ -406,7 +416,7 @@ static const struct nla_policy weft_link_get_policy[WEFT_IB_A_LINK_IFINDEX + 1] 
 };
 
 /* Values are checked in weft_settings_parse(), which can say what is allowed. */
-static const struct nla_policy weft_link_set_policy[WEFT_IB_A_LINK_SHORTCUT + 1] = {
+static const struct nla_policy weft_link_set_policy[WEFT_IB_A_LINK_PLACEMENT + 1] = {
 	[WEFT_IB_A_LINK_NAME] = { .type = NLA_NUL_STRING, .len = IB_DEVICE_NAME_MAX - 1 },
 	[WEFT_IB_A_LINK_IFINDEX] = NLA_POLICY_MIN(NLA_U32, 1),
 	[WEFT_IB_A_LINK_RX_QUEUES] = { .type = NLA_U32 },
@@ -414,6 +424,7 @@ static const struct nla_policy weft_link_set_policy[WEFT_IB_A_LINK_SHORTCUT + 1]
 	[WEFT_IB_A_LINK_RX_FRAMES] = { .type = NLA_U32 },
 	[WEFT_IB_A_LINK_ICRC] = { .type = NLA_U32 },
 	[WEFT_IB_A_LINK_SHORTCUT] = { .type = NLA_U32 },
+	[WEFT_IB_A_LINK_PLACEMENT] = { .type = NLA_U32 },
 };
 
 /* Links are added by the host's administrator alone; their settings belong to their namespace's. */

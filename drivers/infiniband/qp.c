@@ -314,9 +314,12 @@ int weft_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_u
 	qp->flow = weft_tx_flow_alloc(qp);
 	if (!qp->flow)
 		return -ENOMEM;
-	err = weft_qp_init_queues(qp, init, ucontext, resp);
+	err = weft_placement_setup(qp);
 	if (err)
 		goto err_flow;
+	err = weft_qp_init_queues(qp, init, ucontext, resp);
+	if (err)
+		goto err_placement;
 	err = weft_qp_publish(qp);
 	if (err)
 		goto err_queues;
@@ -326,6 +329,8 @@ err_queues:
 	weft_sq_uninit(qp);
 	if (!qp->srq)
 		weft_rq_uninit(&qp->rq);
+err_placement:
+	weft_placement_uninit(qp);
 err_flow:
 	weft_tx_flow_detach(qp->flow);
 	return err;
@@ -368,6 +373,7 @@ int weft_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	if (!qp->srq)
 		weft_rq_uninit(&qp->rq);
 	kfree(qp->resp.res);
+	weft_placement_uninit(qp);
 	weft_recovery_reset(qp);
 	return 0;
 }

@@ -223,6 +223,7 @@ struct weft_resp {
 	u32 ack_psn;
 	bool rnr;                /* an RNR NAK is out: the peer knows what to send */
 	struct weft_hold hold;
+	struct weft_placement *placement; /* NULL: in order only */
 	struct weft_path_cache path;
 	struct weft_keys keys;   /* remote, and local ones of receive WQEs */
 };
@@ -441,6 +442,19 @@ void weft_responder_settle(struct weft_qp *qp);
  * @fatal: the QP is broken once it is out. resp.lock.
  */
 void weft_responder_refuse(struct weft_qp *qp, u8 syndrome, bool fatal);
+/* --- placement.c: WRITEs into memory ahead of their turn; resp.lock from reset() on --- */
+/* -ENOMEM, or 0: as the link has it. */
+int weft_placement_setup(struct weft_qp *qp);
+void weft_placement_uninit(struct weft_qp *qp);
+void weft_placement_reset(struct weft_resp *resp);
+/* A WRITE's packet with a RETH is good. */
+void weft_placement_begins(struct weft_qp *qp, const struct weft_pkt *pkt);
+/* A request was executed in its turn. */
+void weft_placement_ends(struct weft_resp *resp, const struct weft_pkt *pkt);
+/* Place a packet that is ahead of the expected PSN. False: it has to wait with its bytes. */
+bool weft_place_early(struct weft_qp *qp, const struct weft_source *src,
+		      const struct weft_pkt *pkt);
+
 /* datagram.c */
 void weft_datagram_receive(struct weft_qp *qp, const struct weft_source *src,
 			   const struct weft_pkt *pkt);

@@ -158,6 +158,7 @@ static void weft_reset_locked(struct weft_qp *qp)
 	resp->late = false;
 	resp->rnr = false;
 	memset(&resp->peer, 0, sizeof(resp->peer));
+	weft_placement_reset(resp);
 	resp->res_todo = 0;
 	resp->res_head = 0;
 	if (resp->res)

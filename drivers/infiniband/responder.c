@@ -125,11 +125,13 @@ static enum weft_exec weft_exec_write(struct weft_qp *qp, const struct weft_sour
 			mr = weft_rkey_find(qp, rkey, va, pkt->payload_len, IB_ACCESS_REMOTE_WRITE);
 		if (!mr)
 			return WEFT_EXEC_ACCESS;
-		weft_source_to_mr(mr, va, src, pkt->payload_len);
+		if (!src->placed)
+			weft_source_to_mr(mr, va, src, pkt->payload_len);
 	}
 	if (pkt->op->flags & WEFT_OP_START) {
 		resp->va = va;
 		resp->rkey = rkey;
+		weft_placement_begins(qp, pkt);
 	}
 	resp->offset = offset + pkt->payload_len;
 	return WEFT_EXEC_OK;
@@ -280,6 +282,7 @@ static void weft_resp_not_ready(struct weft_qp *qp)
 static void weft_resp_done(struct weft_qp *qp, const struct weft_pkt *pkt)
 {
 	weft_resp_accept(&qp->resp.st, qp->mtu, pkt);
+	weft_placement_ends(&qp->resp, pkt);
 	qp->resp.rnr = false;
 	qp->resp.late = false; /* what was missing has come */
 	if (pkt->op->flags & WEFT_OP_RECV_WQE && pkt->op->flags & WEFT_OP_END) {

@@ -14,6 +14,7 @@ extern "C" {
 #include <weft/icrc.h>
 #include <weft/opcode.h>
 #include <weft/peer.h>
+#include <weft/placement.h>
 #include <weft/psn.h>
 #include <weft/psn_set.h>
 #include <weft/requester.h>

@@ -25,6 +25,9 @@ const char* name_of(weft_ib_icrc icrc) {
 const char* name_of(weft_ib_shortcut on) {
     return on == WEFT_IB_SHORTCUT_ON ? "on" : "off";
 }
+const char* name_of(weft_ib_placement placement) {
+    return placement == WEFT_IB_PLACEMENT_EARLY ? "early" : "ordered";
+}
 const char* name_of(weft_ib_gsi gsi) {
     return gsi == WEFT_IB_GSI_RDMA_RXE ? "rdma_rxe" : "own";
 }
@@ -41,6 +44,7 @@ ordered_json to_json(const Link& link) {
             {"rx_frames", link.rx_frames},
             {"icrc", name_of(link.icrc)},
             {"shortcut", name_of(link.shortcut)},
+            {"placement", name_of(link.placement)},
             {"gsi", name_of(link.gsi)},
             {"provider", name_of(link.provider)},
             {"qps", link.qps}};
@@ -55,10 +59,10 @@ ordered_json to_json(const RxQueue& queue) {
 
 std::string to_text(const Link& link) {
     return fmt::format("{} netdev {} rx-queues {} rx-usecs {} rx-frames {} icrc {} shortcut {} "
-                       "gsi {} provider {} qps {}\n",
+                       "placement {} gsi {} provider {} qps {}\n",
                        link.name, link.netdev, link.rx_queues, link.rx_wait.count(), link.rx_frames,
-                       name_of(link.icrc), name_of(link.shortcut), name_of(link.gsi),
-                       name_of(link.provider), link.qps);
+                       name_of(link.icrc), name_of(link.shortcut), name_of(link.placement),
+                       name_of(link.gsi), name_of(link.provider), link.qps);
 }
 
 std::string to_text(const std::vector<RxQueue>& queues) {
@@ -102,9 +106,15 @@ Status parse(std::string_view name, std::string_view value, LinkSettings& settin
         settings.shortcut = value == "on" ? WEFT_IB_SHORTCUT_ON : WEFT_IB_SHORTCUT_OFF;
         return ok();
     }
+    if (name == "placement") {
+        if (value != "ordered" && value != "early")
+            return usage(fmt::format("placement is ordered or early, not '{}'", value));
+        settings.placement = value == "early" ? WEFT_IB_PLACEMENT_EARLY : WEFT_IB_PLACEMENT_ORDERED;
+        return ok();
+    }
     if (name != "rx-queues" && name != "rx-usecs" && name != "rx-frames")
         return usage(fmt::format("unknown setting '{}': one of rx-queues, rx-usecs, rx-frames, "
-                                 "icrc, shortcut",
+                                 "icrc, shortcut, placement",
                                  name));
     const auto number = to_number(value);
     if (!number)
@@ -122,7 +132,7 @@ Result<LinkSettings> parse(const std::vector<std::string>& words) {
     LinkSettings settings;
     if (words.empty())
         return usage("nothing to set: rx-queues N, rx-usecs N, rx-frames N, icrc auto|always, "
-                     "shortcut on|off");
+                     "shortcut on|off, placement ordered|early");
     for (size_t i = 0; i < words.size(); i += 2) {
         if (i + 1 == words.size())
             return usage(fmt::format("'{}' has no value", words[i]));

@@ -54,7 +54,7 @@ int run(int argc, char** argv) {
     set_command->add_option("DEV", set.device, "RDMA device, or its netdev")->required();
     set_command->add_option("SETTING VALUE", set.words,
                             "rx-queues N, rx-usecs N, rx-frames N, icrc auto|always, "
-                            "shortcut on|off");
+                            "shortcut on|off, placement ordered|early");
     set_command->add_flag("-j,--json", set.json, "print the link's new settings as JSON");
     set_command->callback([&] { result = weft::cli::run(set); });
 

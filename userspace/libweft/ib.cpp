@@ -22,6 +22,7 @@ Link to_link(const Reply& reply) {
     link.gsi = static_cast<weft_ib_gsi>(reply.u32(WEFT_IB_A_LINK_GSI));
     link.provider = static_cast<weft_ib_provider>(reply.u32(WEFT_IB_A_LINK_PROVIDER));
     link.qps = reply.u32(WEFT_IB_A_LINK_NUM_QPS);
+    link.placement = static_cast<weft_ib_placement>(reply.u32(WEFT_IB_A_LINK_PLACEMENT));
     return link;
 }
 
@@ -101,6 +102,8 @@ Status Ib::set(const Link& link, const LinkSettings& settings) {
         request.u32(WEFT_IB_A_LINK_ICRC, *settings.icrc);
     if (settings.shortcut)
         request.u32(WEFT_IB_A_LINK_SHORTCUT, *settings.shortcut);
+    if (settings.placement)
+        request.u32(WEFT_IB_A_LINK_PLACEMENT, *settings.placement);
 
     auto status = netlink_.send(std::move(request), [](const Reply&) {});
     if (!status)

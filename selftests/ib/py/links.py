@@ -8,7 +8,7 @@ from suite import A_DEV, B_DEV
 
 NETNS = {A_DEV: os.environ["A_NS"], B_DEV: os.environ["B_NS"]}
 # Between namespaces the wire is what tests are about, as topo_pair has it; cable.py is about the other way.
-DEFAULTS = f"rx-usecs 0 rx-frames 1 icrc auto shortcut {'off' if NETNS[A_DEV] else 'on'}"
+DEFAULTS = f"rx-usecs 0 rx-frames 1 icrc auto shortcut {'off' if NETNS[A_DEV] else 'on'} placement ordered"
 
 
 def weft(dev, *words):

@@ -7,6 +7,7 @@ import time
 
 import roce
 import vx
+from links import setting
 from suite import (A_DEV, A_IP4, B_DEV, B_IP4, SLOW, between, check, counters, equal, finish, moved, part, probes,
                    wait_for)
 from wires import A_NETDEV, A_NS, B_NETDEV, B_NS, Drop, Netem
@@ -219,10 +220,100 @@ def reads():
     close(a, b)
 
 
+def early_ends(**attributes):
+    """Those of ends(); the QP of B places WRITEs out of order."""
+    setting("placement early", [B_DEV])
+    try:
+        return ends(**attributes)
+    finally:
+        setting("placement ordered", [B_DEV])
+
+
+def cells(end, first, number):
+    """What is where so many packets of a WRITE go."""
+    return end.peek(first * MTU, number * MTU)
+
+
+def cells_of(were, first, number):
+    return were[2 * first * MTU:2 * (first + number) * MTU]
+
+
+@part("placement early: what is behind a hole is in memory before the hole is filled")
+def placed():
+    for early in (False, True):
+        a, b = early_ends() if early else ends()
+        was = cells(b, 0, 40)
+        before = both()
+        with DropPsn("b", a.psn + WARM + 10, count=1000000):
+            a.post("RDMA_WRITE", [(0, 40 * MTU)], 0)
+            wait_for("held packets", lambda: since(before)[1].get("held_pkts", 0) >= 29)
+            equal("before the hole", cells(b, 0, 10), cells(a, 0, 10))
+            equal("the hole", cells(b, 10, 1), cells_of(was, 10, 1))
+            equal("behind the hole", cells(b, 11, 29), cells(a, 11, 29) if early else cells_of(was, 11, 29))
+            equal("completions", a.poll(1, 0), [])
+        equal("WRITE", a.one(30), "SUCCESS")
+        equal("bytes", b.sha(0, 40 * MTU), a.sha(0, 40 * MTU))
+        _, at_b = since(before)
+        equal("placed early", at_b.get("placed_early_pkts"), 29 if early else None)
+        equal("held", at_b.get("held_pkts"), 29)
+        close(a, b)
+
+
+@part("placement early: without the RETH nothing is placed; with one of its own each message is")
+def placed_by_reth():
+    a, b = early_ends()
+    was = cells(b, 0, 20)
+    before = both()
+    with DropPsn("b", a.psn + WARM, count=1000000):
+        a.post("RDMA_WRITE", [(0, 10 * MTU)], 0, wr_id=1)
+        a.post("RDMA_WRITE", [(10 * MTU, 9 * MTU)], 10 * MTU, wr_id=2)
+        a.post("RDMA_WRITE", [(19 * MTU, MTU)], 19 * MTU, wr_id=3)
+        wait_for("held packets", lambda: since(before)[1].get("held_pkts", 0) >= 19)
+        equal("the message without", cells(b, 0, 10), cells_of(was, 0, 10))
+        equal("those with", cells(b, 10, 10), cells(a, 10, 10))
+    equal("WRITEs", [wc["wr_id"] for wc in a.poll(3, 30)], [1, 2, 3])
+    equal("bytes", b.sha(0, 20 * MTU), a.sha(0, 20 * MTU))
+    equal("placed early", since(before)[1].get("placed_early_pkts"), 10)
+    close(a, b)
+
+
+@part("placement early: no key, no place; immediate data and completions stay in order")
+def placed_with_right():
+    a, b = early_ends()
+    was = cells(b, 0, 6)
+    b.recvs([(0, 0)] * 2)
+    before = both()
+    with DropPsn("b", a.psn + WARM, count=1000000):
+        a.post("RDMA_WRITE", [(0, 8)], 500000, wr_id=1)
+        a.post("RDMA_WRITE_WITH_IMM", [(0, 3 * MTU)], 0, wr_id=2, imm=77)
+        a.post("RDMA_WRITE", [(3 * MTU, 3 * MTU)], 3 * MTU, wr_id=3, rkey=b.mr.rkey ^ 0x55)
+        wait_for("held packets", lambda: since(before)[1].get("held_pkts", 0) >= 6)
+        equal("with the key", cells(b, 0, 3), cells(a, 0, 3))
+        equal("without", cells(b, 3, 3), cells_of(was, 3, 3))
+        equal("receives", b.poll(1, 0.1), [])
+    equal("WRITEs", [(wc["wr_id"], wc["status"]) for wc in a.poll(3, 30)],
+          [(1, "SUCCESS"), (2, "SUCCESS"), (3, "REM_ACCESS_ERR")])
+    equal("immediate data", b.poll(1)[0]["imm"], 77)
+    equal("without the key", cells(b, 3, 3), cells_of(was, 3, 3))
+    close(a, b)
+
+
+@part("placement early: 5 % loss, reordered: every byte")
+def placed_lossy():
+    a, b = early_ends()
+    before = both()
+    with Netem("delay 500us reorder 90% loss 5%"):
+        for turn in range(8):
+            a.fill(turn)
+            write(a, b, 300, 30)
+    check("placed early", since(before)[1].get("placed_early_pkts", 0) > 50)
+    close(a, b)
+
+
 @part("a QP that ends with packets in its hold queue leaves nothing behind")
 def ends_holding():
-    for state in ("ERR", "RESET", None):
-        a, b = ends(timeout=13 if SLOW == 1 else 17, retry=1)
+    for state, make in (("ERR", ends), ("RESET", early_ends), (None, early_ends)):
+        a, b = make(timeout=13 if SLOW == 1 else 17, retry=1)
         before = both()
         with DropPsn("b", a.psn + WARM, count=1000000):
             a.post("RDMA_WRITE", [(0, 40 * MTU)], 0)

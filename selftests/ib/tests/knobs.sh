@@ -23,20 +23,20 @@ pingpong() { # COUNT [KIND [COMMAND...]]
 
 set_and_shown() {
 	local said
-	said=$(weft link set rxe_w0 rx-queues 3 rx-usecs 7 rx-frames 5 icrc always shortcut off --json |
+	said=$(weft link set rxe_w0 rx-queues 3 rx-usecs 7 rx-frames 5 icrc always shortcut off placement early --json |
 		/usr/bin/python3 -c "
 import json, sys
 link = json.load(sys.stdin)
-print(*(link[key] for key in 'rx_queues rx_usecs rx_frames icrc shortcut gsi provider'.split()))")
-	equal "--json of set" "$said" "3 7 5 always off own rxe"
-	[[ $(weft link show wd0) == "rxe_w0 netdev wd0 rx-queues 3 rx-usecs 7 rx-frames 5 icrc always shortcut off "* ]] ||
+print(*(link[key] for key in 'rx_queues rx_usecs rx_frames icrc shortcut placement gsi provider'.split()))")
+	equal "--json of set" "$said" "3 7 5 always off early own rxe"
+	[[ $(weft link show wd0) == "rxe_w0 netdev wd0 rx-queues 3 rx-usecs 7 rx-frames 5 icrc always shortcut off placement early "* ]] ||
 		fail "$(weft link show)"
 	equal "queues" "$(links '[q["index"] for q in links[0]["queues"]]')" "[0, 1, 2]"
 	# One value that is refused: all stay.
 	weft link set rxe_w0 icrc auto rx-queues 65 2>"$TMP/set" && fail "65 queues"
 	grep -q 'rx-queues is 1 to 64' "$TMP/set" || fail "$(cat "$TMP/set")"
 	weft link show rxe_w0 | grep -q 'rx-queues 3 .*icrc always' || fail "a refusal changed $(weft link show)"
-	weft link set rxe_w0 rx-usecs 0 rx-frames 1 icrc auto shortcut on
+	weft link set rxe_w0 rx-usecs 0 rx-frames 1 icrc auto shortcut on placement ordered
 }
 
 # What the queues took is what the device received; where it went is what was set.

@@ -48,7 +48,7 @@ parameters() {
 settings() {
 	local word
 	for word in "rx-queues 0" "rx-queues 65" "rx-usecs 100001" "rx-frames 4097" "icrc never" "shortcut maybe" \
-		"rx-frames 8" "unknown 1" "rx-queues"; do
+		"placement late" "rx-frames 8" "unknown 1" "rx-queues"; do
 		# shellcheck disable=SC2086 # two words
 		if weft link set rxe_w0 $word 2>"$TMP/set"; then
 			fail "weft link set $word was taken"

@@ -23,6 +23,11 @@ enum weft_ib_shortcut {
 	WEFT_IB_SHORTCUT_ON,
 };
 
+enum weft_ib_placement {
+	WEFT_IB_PLACEMENT_ORDERED,
+	WEFT_IB_PLACEMENT_EARLY,
+};
+
 enum weft_ib_gsi {
 	WEFT_IB_GSI_OWN,
 	WEFT_IB_GSI_RDMA_RXE,
@@ -45,6 +50,7 @@ enum {
 	WEFT_IB_A_LINK_GSI,
 	WEFT_IB_A_LINK_PROVIDER,
 	WEFT_IB_A_LINK_NUM_QPS,
+	WEFT_IB_A_LINK_PLACEMENT,
 
 	__WEFT_IB_A_LINK_MAX,
 	WEFT_IB_A_LINK_MAX = (__WEFT_IB_A_LINK_MAX - 1)

@@ -28,7 +28,8 @@ struct Link {
     weft_ib_shortcut shortcut = WEFT_IB_SHORTCUT_ON;
     weft_ib_gsi gsi = WEFT_IB_GSI_OWN;
     weft_ib_provider provider = WEFT_IB_PROVIDER_NONE;
-    uint32_t qps = 0; // without the GSI QP
+    uint32_t qps = 0;                                        // without the GSI QP
+    weft_ib_placement placement = WEFT_IB_PLACEMENT_ORDERED; // of QPs that are made from now on
 };
 
 // What is empty stays as it is.
@@ -38,6 +39,7 @@ struct LinkSettings {
     std::optional<uint32_t> rx_frames;
     std::optional<weft_ib_icrc> icrc;
     std::optional<weft_ib_shortcut> shortcut;
+    std::optional<weft_ib_placement> placement;
 };
 
 // Counters run from the creation of the link.
