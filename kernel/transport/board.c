@@ -99,6 +99,17 @@ void weft_board_pass(struct weft_board *board, u32 psn, u32 end)
 }
 EXPORT_SYMBOL_GPL(weft_board_pass);
 
+/* When the packet of @psn was sent that arrived first, as far as anybody can know. */
+static u32 sent_first(const struct weft_board *board, u32 psn)
+{
+	u32 i;
+
+	for (i = 0; i < WEFT_BOARD_GUESSES; i++)
+		if (board->guesses[i].made && board->guesses[i].psn == psn)
+			return board->guesses[i].sent;
+	return board->sent[weft_psn_slot(psn)];
+}
+
 /* @was: board->newest before the news. @early: something before it is missing. */
 static void arrived(struct weft_board *board, u32 psn, bool early, u32 was, u32 now, u32 min_rtt,
 		    struct weft_board_news *news)
@@ -109,6 +120,7 @@ static void arrived(struct weft_board *board, u32 psn, bool early, u32 was, u32 
 	news->arrived++;
 	if (again) {
 		news->recovered++;
+		sent = sent_first(board, psn);
 		if (now - sent < min_rtt)
 			return;
 	} else if (!weft_psn_before(psn, board->known)) {
@@ -148,6 +160,9 @@ void weft_board_ack(struct weft_board *board, u32 psn, u32 now, u32 min_rtt,
 		weft_psn_set_del(&board->again, old);
 		board->sent[weft_psn_slot(old)] = now;
 	}
+	for (i = 0; i < WEFT_BOARD_GUESSES; i++)
+		if (weft_psn_before(board->guesses[i].psn, psn))
+			board->guesses[i].made = false;
 	board->base = psn;
 	if (weft_psn_before(board->end, psn))
 		board->end = psn;
@@ -216,6 +231,23 @@ void weft_board_lose(struct weft_board *board, u32 psn)
 	board->num_lost++;
 }
 EXPORT_SYMBOL_GPL(weft_board_lose);
+
+void weft_board_guess(struct weft_board *board, u32 psn)
+{
+	struct weft_board_guess *guess = &board->guesses[board->next_guess];
+
+	if (!tracked(board, psn) || weft_psn_set_has(&board->lost, psn))
+		return;
+	/* Of several guesses the first one's time stays. */
+	if (!weft_psn_set_has(&board->again, psn)) {
+		board->next_guess = (board->next_guess + 1) % WEFT_BOARD_GUESSES;
+		guess->psn = psn;
+		guess->sent = board->sent[weft_psn_slot(psn)];
+		guess->made = true;
+	}
+	weft_board_lose(board, psn);
+}
+EXPORT_SYMBOL_GPL(weft_board_guess);
 
 u32 weft_board_lost_run(const struct weft_board *board, u32 max, u32 *psn)
 {

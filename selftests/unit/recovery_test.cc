@@ -214,6 +214,48 @@ TEST(Board, AResendIsLostWhenWhatWasSentAfterItArrives) {
     EXPECT_EQ(pair.lost(), std::set<u32>{0});
 }
 
+TEST(Board, AGuessThatWasNotNeededMakesNothingElseLost) {
+    Pair pair(0);
+    for (u32 psn = 0; psn < 40; ++psn)
+        pair.send(psn, 1, 1000 + psn);
+    // No news for long: the tail and the oldest go out once more.
+    for (const u32 psn : {39U, 0U}) {
+        weft_board_guess(&pair.board, psn);
+        EXPECT_EQ(pair.lost(), std::set<u32>{psn});
+        pair.send(psn, 1, 2000);
+    }
+    // Now what was sent first begins to arrive; 10 is missing.
+    for (u32 psn = 0; psn < 20; ++psn)
+        if (psn != 10)
+            pair.arrive(psn);
+    pair.tell(2500);
+    weft_board_detect(&pair.board, 4000, 0);
+    EXPECT_EQ(pair.lost(), std::set<u32>{10});
+}
+
+TEST(Board, AGuessThatWasNeededTellsOfWhatWasSentBefore) {
+    Pair pair(0);
+    for (u32 psn = 0; psn < 10; ++psn)
+        pair.send(psn, 1, 1000 + psn);
+    for (u32 psn = 0; psn < 5; ++psn)
+        pair.arrive(psn);
+    pair.tell(1050);
+    weft_board_guess(&pair.board, 9);
+    pair.send(9, 1, 1200);
+    pair.arrive(9);
+    pair.tell(1260);
+    weft_board_detect(&pair.board, 1300, 0);
+    EXPECT_EQ(pair.lost(), (std::set<u32>{5, 6, 7, 8}));
+    // Once it is acknowledged its number may come again, a whole circle later.
+    pair.send(5, 4, 1300);
+    for (u32 psn = 5; psn < 9; ++psn)
+        pair.arrive(psn);
+    pair.tell(1360);
+    EXPECT_EQ(pair.board.base, 10U);
+    for (const auto& guess : pair.board.guesses)
+        EXPECT_FALSE(guess.made);
+}
+
 TEST(Board, RunsStopAtTheLimitAndAtWhatIsHeld) {
     Pair pair(1020);
     pair.send(1020, 20, 10);

@@ -17,6 +17,15 @@
 
 #define WEFT_TICK_SHIFT 10 /* of nanoseconds */
 
+/* Sent again when news stayed away, while nothing says that it is lost. */
+struct weft_board_guess {
+	u32 psn;
+	u32 sent; /* tick of the time before */
+	bool made;
+};
+
+#define WEFT_BOARD_GUESSES 2u /* the tail and the oldest */
+
 struct weft_board {
 	u32 base;       /* oldest PSN that is not acknowledged */
 	u32 end;        /* behind the furthest one that was sent */
@@ -26,6 +35,8 @@ struct weft_board {
 	u32 latency;    /* ticks from then to the news of it */
 	u32 num_held;
 	u32 num_lost;
+	u32 next_guess;
+	struct weft_board_guess guesses[WEFT_BOARD_GUESSES];
 	struct weft_psn_set held;
 	struct weft_psn_set lost;
 	struct weft_psn_set again; /* was sent more than once */
@@ -69,6 +80,12 @@ u32 weft_board_detect(struct weft_board *board, u32 now, u32 window);
 
 /* A PSN that is out and not held is lost, whatever the rule says. */
 void weft_board_lose(struct weft_board *board, u32 psn);
+
+/*
+ * The same for want of news: it may as well be late. When it arrives nobody knows which of its
+ * packets did; then it counts as the first, or all that was sent between the two would seem lost.
+ */
+void weft_board_guess(struct weft_board *board, u32 psn);
 
 /* It is not lost after all, or will be sent again another way. */
 void weft_board_find(struct weft_board *board, u32 psn);
