@@ -59,31 +59,14 @@ def write(a, b, packets, most=2.0):
     equal("bytes", b.sha(0, packets * MTU), a.sha(0, packets * MTU))
 
 
-def patiently(attempt):
-    """
-    attempt() gives what moved at A and at B, and how much may be sent again without need. A slow kernel under load
-    at times stands still for longer than any detour so far; what overtakes meanwhile looks lost: it has three tries.
-    """
-    for _ in range(3 if SLOW > 1 else 1):
-        at_a, at_b, most = attempt()
-        if at_a.get("retransmitted_pkts", 0) - probes(at_a) <= most:
-            break
-    return at_a, at_b
-
-
-def one_lost():
+@part("one packet is lost: it alone is sent again, what came behind it waits")
+def one_hole():
     a, b = ends()
     before = both()
     with DropPsn("b", a.psn + WARM + 10) as drop:
         write(a, b, 40)
     equal("dropped", drop.packets, 1)
-    close(a, b)
-    return *since(before), 1
-
-
-@part("one packet is lost: it alone is sent again, what came behind it waits")
-def one_hole():
-    at_a, at_b = patiently(one_lost)
+    at_a, at_b = since(before)
     # A slow machine may have asked early, and asked for no more than that.
     between("sent again", at_a.get("retransmitted_pkts"), 1, 1 + probes(at_a))
     between("duplicates", at_b.get("duplicate_request", 0), 0, probes(at_a))
@@ -94,6 +77,7 @@ def one_hole():
     equal("extended NAKs received", at_a.get("ext_nak_rcvd"), at_b.get("ext_nak_sent"))
     equal("plain NAKs", at_a.get("packet_seq_err"), None)
     equal("timeouts", at_a.get("local_ack_timeout_err"), None)
+    close(a, b)
 
 
 @part("the last packet is lost: a probe brings it, no timeout")
@@ -138,15 +122,20 @@ def twice():
     close(a, b)
 
 
-@part("5 % loss, reordered: every byte, and no try was used up")
-def lossy():
-    a, b = ends()
+def through_loss(a, b):
+    """What moved at both by WRITEs through a path that loses and reorders; every byte came."""
     before = both()
     with Netem("delay 500us reorder 90% loss 5%"):
         for turn in range(8):
             a.fill(turn)
             write(a, b, 300, 30)
-    at_a, _ = since(before)
+    return since(before)
+
+
+@part("5 % loss, reordered: every byte, and no try was used up")
+def lossy():
+    a, b = ends()
+    at_a, _ = through_loss(a, b)
     check("sent again", at_a.get("retransmitted_pkts", 0) > 10)
     equal("timeouts", at_a.get("local_ack_timeout_err"), None)
     close(a, b)
@@ -155,16 +144,12 @@ def lossy():
 @part("a path that only reorders: nothing is sent again once it is known")
 def reordered():
     a, b = ends()
-
-    def four():
+    with Netem("delay 5ms reorder 25% gap 5", "a"):
+        write(a, b, 300, 10)
         before = both()
         for _ in range(4):
             write(a, b, 500, 10)
-        return *since(before), 20
-
-    with Netem("delay 5ms reorder 25% gap 5", "a"):
-        write(a, b, 300, 10)
-        at_a, at_b = patiently(four)
+        at_a, at_b = since(before)
     check("held", at_b.get("held_pkts", 0) > 20)
     check(f"sent again: {at_a}", at_a.get("retransmitted_pkts", 0) - probes(at_a) <= 20)
     equal("timeouts", at_a.get("local_ack_timeout_err"), None)
@@ -301,12 +286,7 @@ def placed_with_right():
 @part("placement early: 5 % loss, reordered: every byte")
 def placed_lossy():
     a, b = early_ends()
-    before = both()
-    with Netem("delay 500us reorder 90% loss 5%"):
-        for turn in range(8):
-            a.fill(turn)
-            write(a, b, 300, 30)
-    check("placed early", since(before)[1].get("placed_early_pkts", 0) > 50)
+    check("placed early", through_loss(a, b)[1].get("placed_early_pkts", 0) > 50)
     close(a, b)
 
 
