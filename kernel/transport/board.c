@@ -99,15 +99,14 @@ void weft_board_pass(struct weft_board *board, u32 psn, u32 end)
 }
 EXPORT_SYMBOL_GPL(weft_board_pass);
 
-/* When the packet of @psn was sent that arrived first, as far as anybody can know. */
-static u32 sent_first(const struct weft_board *board, u32 psn)
+static const struct weft_board_guess *guess_of(const struct weft_board *board, u32 psn)
 {
 	u32 i;
 
 	for (i = 0; i < WEFT_BOARD_GUESSES; i++)
 		if (board->guesses[i].made && board->guesses[i].psn == psn)
-			return board->guesses[i].sent;
-	return board->sent[weft_psn_slot(psn)];
+			return &board->guesses[i];
+	return NULL;
 }
 
 /* @was: board->newest before the news. @early: something before it is missing. */
@@ -119,8 +118,14 @@ static void arrived(struct weft_board *board, u32 psn, bool early, u32 was, u32 
 
 	news->arrived++;
 	if (again) {
+		const struct weft_board_guess *guess = guess_of(board, psn);
+
 		news->recovered++;
-		sent = sent_first(board, psn);
+		if (guess) {
+			/* Of its packets the one that arrived may be the first. */
+			news->guessed++;
+			sent = guess->sent;
+		}
 		if (now - sent < min_rtt)
 			return;
 	} else if (!weft_psn_before(psn, board->known)) {

@@ -75,7 +75,7 @@ static void learn_reordering(struct weft_rtt *rtt, const struct weft_board_news 
 	u32 srtt = weft_rtt_smoothed(rtt);
 	u32 floor = max(rtt->min / 4, 8u);
 
-	rtt->resent[1] += news->recovered;
+	rtt->resent[1] += news->recovered - news->guessed;
 	rtt->extent = max(rtt->extent, news->extent);
 	if (news->spurious) {
 		/* It was overtaken by more than the window. */

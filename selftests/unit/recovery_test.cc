@@ -228,7 +228,9 @@ TEST(Board, AGuessThatWasNotNeededMakesNothingElseLost) {
     for (u32 psn = 0; psn < 20; ++psn)
         if (psn != 10)
             pair.arrive(psn);
-    pair.tell(2500);
+    const weft_board_news news = pair.tell(2500);
+    EXPECT_EQ(news.recovered, 1U);
+    EXPECT_EQ(news.guessed, 1U);
     weft_board_detect(&pair.board, 4000, 0);
     EXPECT_EQ(pair.lost(), std::set<u32>{10});
 }
@@ -250,7 +252,9 @@ TEST(Board, AGuessThatWasNeededTellsOfWhatWasSentBefore) {
     pair.send(5, 4, 1300);
     for (u32 psn = 5; psn < 9; ++psn)
         pair.arrive(psn);
-    pair.tell(1360);
+    const weft_board_news news = pair.tell(1360);
+    EXPECT_EQ(news.recovered, 4U);
+    EXPECT_EQ(news.guessed, 0U) << "they were lost";
     EXPECT_EQ(pair.board.base, 10U);
     for (const auto& guess : pair.board.guesses)
         EXPECT_FALSE(guess.made);
@@ -473,6 +477,21 @@ TEST(Rtt, ReorderWindowIsWideUntilSomethingIsLost) {
         weft_rtt_update(&rtt, &news, now);
     }
     EXPECT_GE(rtt.reorder, 100000U);
+}
+
+TEST(Rtt, AGuessIsNoSignOfLoss) {
+    weft_rtt rtt;
+    weft_rtt_init(&rtt, 0);
+    weft_board_news news = arrived(800);
+    news.recovered = news.guessed = 1;
+    for (u32 now = 10000; now < 200000; now += 10000)
+        weft_rtt_update(&rtt, &news, now);
+    EXPECT_EQ(rtt.reorder, 1000U);
+    EXPECT_FALSE(rtt.lossy);
+    news.recovered = 2;
+    for (u32 now = 200000; now < 400000; now += 10000)
+        weft_rtt_update(&rtt, &news, now);
+    EXPECT_EQ(rtt.reorder, 200U) << "one of two was lost";
 }
 
 // Delivery at a steady rate, as much at a time as the window allows.

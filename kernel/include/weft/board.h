@@ -49,6 +49,7 @@ struct weft_board_news {
 	u32 rtt;       /* ticks, of one that had nothing missing before it; 0: no sample */
 	u32 extent;    /* ticks by which one came later than one that was sent after it */
 	u32 recovered; /* of those that arrived, how many were sent again */
+	u32 guessed;   /* of those, how many were not known to be lost */
 	u32 spurious;  /* resends that were not needed; not of this scoreboard's making */
 };
 
