@@ -21,33 +21,45 @@ static void weft_answer_init(struct weft_qp *qp, struct weft_pkt *pkt, u8 operat
 	pkt->msn = qp->resp.st.msn;
 }
 
+static bool weft_packet_send_burst(struct weft_qp *qp, struct weft_dev *to,
+				   const struct weft_pkt *pkt, const void *data)
+{
+	struct weft_burst *burst = weft_burst_alloc(qp, &qp->av);
+
+	if (!burst)
+		return false;
+	burst->pkt = *pkt;
+	memcpy(weft_burst_room(burst, pkt->payload_len), data, pkt->payload_len);
+	weft_burst_size(burst, 1, pkt->payload_len);
+	weft_burst_send(qp, to, burst);
+	return true;
+}
+
+static bool weft_packet_send_skb(struct weft_qp *qp, struct net_device *ndev,
+				 const struct weft_pkt *pkt, const void *data)
+{
+	struct weft_tx_batch batch;
+	struct sk_buff *skb;
+	void *payload;
+	bool sent;
+
+	weft_tx_begin(&batch, qp, ndev, &qp->av);
+	skb = weft_tx_alloc(&batch, pkt, &payload);
+	sent = skb;
+	if (sent) {
+		memcpy(payload, data, pkt->payload_len);
+		weft_tx_plan(&batch, qp, pkt->payload_len, 1);
+		weft_tx_add(&batch, qp, pkt, skb);
+	}
+	weft_tx_send(&batch, qp);
+	return sent;
+}
+
 bool weft_packet_send(struct weft_qp *qp, const struct weft_path *path, const struct weft_pkt *pkt,
 		      const void *data)
 {
-	struct weft_tx_batch batch;
-	struct weft_burst *burst;
-	struct sk_buff *skb;
-	void *payload;
-
-	if (path->to) {
-		burst = weft_burst_alloc(qp, &qp->av);
-		if (!burst)
-			return false;
-		burst->pkt = *pkt;
-		memcpy(weft_burst_room(burst, pkt->payload_len), data, pkt->payload_len);
-		weft_burst_size(burst, 1, pkt->payload_len);
-		weft_burst_send(qp, path->to, burst);
-	} else {
-		skb = weft_tx_alloc(pkt, &payload);
-		if (!skb)
-			return false;
-		memcpy(payload, data, pkt->payload_len);
-		weft_tx_begin(&batch, qp, path->ndev, &qp->av);
-		weft_tx_plan(&batch, qp, pkt->payload_len, 1);
-		weft_tx_add(&batch, qp, pkt, skb);
-		weft_tx_send(&batch, qp);
-	}
-	return true;
+	return path->to ? weft_packet_send_burst(qp, path->to, pkt, data) :
+			  weft_packet_send_skb(qp, path->ndev, pkt, data);
 }
 
 /* An answer. Lost if there is no memory or no way: the peer asks again. */
@@ -354,7 +366,7 @@ static u32 weft_res_send_read_batch(struct weft_qp *qp, struct weft_res *res,
 			pkt->psn = weft_psn_add(pkt->psn, 1);
 			pkt->payload_len = min(len, qp->mtu);
 		}
-		skb = weft_tx_alloc(pkt, &payload);
+		skb = weft_tx_alloc(&batch, pkt, &payload);
 		if (!skb)
 			break;
 		if (pkt->payload_len)

@@ -116,7 +116,7 @@ static struct sk_buff *weft_segment_skb(struct weft_qp *qp, const struct weft_sw
 					  offset);
 	if (skb)
 		return skb;
-	skb = weft_tx_alloc(pkt, &payload);
+	skb = weft_tx_alloc(batch, pkt, &payload);
 	if (!skb)
 		return ERR_PTR(-ENOMEM);
 	err = weft_segment_payload(qp, wqe, offset, payload, pkt->payload_len);

@@ -149,11 +149,12 @@ static void weft_tx_set_trailer(struct sk_buff *skb, void *trailer, u32 pad)
  * Large payload has pages of its own: they come in larger pieces, and need not be cleared one by
  * one.
  */
-struct sk_buff *weft_tx_alloc(const struct weft_pkt *pkt, void **payload)
+struct sk_buff *weft_tx_alloc(const struct weft_tx_batch *batch, const struct weft_pkt *pkt,
+			      void **payload)
 {
 	u32 pad = weft_pad(pkt->payload_len);
 	u32 len = pkt->payload_len + pad + WEFT_ICRC_LEN;
-	bool linear = len <= WEFT_TX_LINEAR;
+	bool linear = batch->linear || len <= WEFT_TX_LINEAR;
 	struct sk_buff *skb = weft_tx_alloc_linear(linear ? len : 0);
 
 	if (!skb)
@@ -176,7 +177,8 @@ struct sk_buff *weft_tx_alloc_named(const struct weft_tx_batch *batch, const str
 	void *trailer;
 
 	/* Small payload is cheaper to copy; and what a tap sees must stay as it is. */
-	if (batch->tapped || pkt->payload_len + pad + WEFT_ICRC_LEN <= WEFT_TX_LINEAR)
+	if (batch->tapped || batch->linear ||
+	    pkt->payload_len + pad + WEFT_ICRC_LEN <= WEFT_TX_LINEAR)
 		return NULL;
 	skb = weft_tx_alloc_linear(0);
 	if (!skb)
@@ -226,17 +228,25 @@ int weft_tx_begin(struct weft_tx_batch *batch, struct weft_qp *qp, struct net_de
 	if (!batch->dst)
 		return -ENETUNREACH;
 	batch->tapped = weft_tx_is_tapped(batch->dst->dev);
+	batch->linear = !(batch->dst->dev->features & NETIF_F_SG);
 	return 0;
 }
 
 /*
  * The stack takes a batch for what GRO makes of a list of UDP packets, each with headers of its own
- * (SKB_GSO_FRAGLIST).
+ * (SKB_GSO_FRAGLIST). Where the netdev has no scatter-gather, and hence no GSO of its own, it makes
+ * packets of it as well, as for TCP: there it counts what the netdev was asked for.
  */
+static bool weft_tx_takes_lists(const struct weft_tx_batch *batch)
+{
+	const struct net_device *out = batch->dst->dev;
+
+	return (batch->linear ? out->wanted_features : out->features) & NETIF_F_GSO;
+}
+
 static bool weft_tx_may_batch(const struct weft_tx_batch *batch)
 {
-	return batch->dst && !batch->tapped && (batch->dst->dev->features & NETIF_F_GSO) &&
-	       !dst_xfrm(batch->dst);
+	return batch->dst && !batch->tapped && weft_tx_takes_lists(batch) && !dst_xfrm(batch->dst);
 }
 
 /* The stack gives the packets of a batch identifications that follow each other. */

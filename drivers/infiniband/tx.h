@@ -113,11 +113,6 @@ void weft_tx_flow_reset(struct weft_tx_flow *flow);
 /* Does the skb still count as in flight of a flow on this host? */
 bool weft_tx_owns(const struct sk_buff *skb);
 
-/*
- * An skb with room for @pkt's headers and payload, which is to be copied to *payload. NULL: no
- * memory. BH off.
- */
-struct sk_buff *weft_tx_alloc(const struct weft_pkt *pkt, void **payload);
 /* Packets of one connection that take one way together: one skb for the stack. */
 struct weft_tx_batch {
 	struct dst_entry *dst;      /* ours */
@@ -129,6 +124,7 @@ struct weft_tx_batch {
 	u32 size;                   /* of UDP payload, of the first */
 	u16 ip_id;                  /* of the next */
 	bool tapped;                /* somebody listens: packets one by one, payload copied */
+	bool linear;                /* the netdev takes no fragments: payload copied */
 };
 
 /*
@@ -139,6 +135,12 @@ int weft_tx_begin(struct weft_tx_batch *batch, struct weft_qp *qp, struct net_de
 		  const struct weft_av *av);
 /* How many of @want packets with up to @payload_len bytes each may go, at least 1. Once. */
 u32 weft_tx_plan(struct weft_tx_batch *batch, struct weft_qp *qp, u32 payload_len, u32 want);
+/*
+ * An skb with room for @pkt's headers and payload, which is to be copied to *payload. NULL: no
+ * memory.
+ */
+struct sk_buff *weft_tx_alloc(const struct weft_tx_batch *batch, const struct weft_pkt *pkt,
+			      void **payload);
 /*
  * As weft_tx_alloc(), with the payload by reference: the bytes of the sender's list from @offset
  * on. NULL: they cannot be named, or there is no memory.

@@ -150,6 +150,37 @@ def batches():
             sh(f"ethtool -K {netdev} tx-gso-list on tx-udp-segmentation on", netns)
 
 
+class Egress:
+    """Counts the skbs that leave by A's netdev: a list is one."""
+
+    def __enter__(self):
+        sh("nft -f -", A_NS, f"table netdev t {{\nchain c {{\ntype filter hook egress device \"{A_NETDEV}\" "
+                             "priority 0; policy accept;\ncounter\n}\n}\n")
+        return self
+
+    def skbs(self):
+        found = json.loads(sh("nft -j list table netdev t", A_NS))["nftables"]
+        return next(entry["rule"]["expr"][0]["counter"]["packets"] for entry in found if "rule" in entry)
+
+    def __exit__(self, *_):
+        sh("nft delete table netdev t", A_NS)
+
+
+@part("a netdev without scatter-gather gets lists as well, unless its owner wants none")
+def no_fragments():
+    setting("shortcut off")
+    sh(f"ethtool -K {A_NETDEV} sg off", A_NS)
+    for a_ip, b_ip in ((A_IP4, B_IP4), (A_IP6, B_IP6)):
+        with Egress() as lists:
+            by_wire(transfer(a_ip, b_ip), "sg off")
+            check(f"sg off: {lists.skbs()} skbs", 4 <= lists.skbs() < PACKETS)
+    sh(f"ethtool -K {A_NETDEV} gso off", A_NS)
+    with Egress() as single:
+        by_wire(transfer(A_IP4, B_IP4), "sg off gso off")
+        check(f"sg off gso off: {single.skbs()} skbs", single.skbs() >= 2 * PACKETS)
+    sh(f"ethtool -K {A_NETDEV} sg on gso on", A_NS)
+
+
 @part("an end that is down takes nothing by the shortcut either")
 def down():
     setting("shortcut on")
