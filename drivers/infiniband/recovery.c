@@ -261,7 +261,7 @@ static void weft_recovery_oldest(struct weft_qp *qp)
 	if (wqe && weft_wr_is_rd_atomic(wqe->wr) && wqe->resp_psn != wqe->first_psn)
 		weft_requester_rewind(qp, req->una);
 	else
-		weft_board_guess(req->board, req->una);
+		weft_board_guess(req->board, WEFT_BOARD_OLDEST, req->una);
 	req->ask = weft_recovery_due(qp);
 }
 
@@ -283,7 +283,7 @@ u64 weft_recovery_timer(struct weft_qp *qp, u64 now)
 			req->last_news_ns = now;
 			if (weft_board_tail(req->board, &psn)) {
 				weft_count(qp->dev, tail_loss_probes);
-				weft_board_guess(req->board, psn);
+				weft_board_guess(req->board, WEFT_BOARD_TAIL, psn);
 				req->ask = true;
 			}
 			due = now + rto;

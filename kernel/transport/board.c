@@ -99,7 +99,7 @@ void weft_board_pass(struct weft_board *board, u32 psn, u32 end)
 }
 EXPORT_SYMBOL_GPL(weft_board_pass);
 
-static const struct weft_board_guess *guess_of(const struct weft_board *board, u32 psn)
+static struct weft_board_guess *guess_of(struct weft_board *board, u32 psn)
 {
 	u32 i;
 
@@ -122,9 +122,10 @@ static void arrived(struct weft_board *board, u32 psn, bool early, u32 was, u32 
 
 		news->recovered++;
 		if (guess) {
-			/* Of its packets the one that arrived may be the first. */
-			news->guessed++;
+			/* Of its packets the one that arrived may be the one before. */
 			sent = guess->sent;
+			if (!guess->was_lost)
+				news->guessed++;
 		}
 		if (now - sent < min_rtt)
 			return;
@@ -227,30 +228,45 @@ u32 weft_board_detect(struct weft_board *board, u32 now, u32 window)
 }
 EXPORT_SYMBOL_GPL(weft_board_detect);
 
-void weft_board_lose(struct weft_board *board, u32 psn)
+/* Out, and neither held nor lost. */
+static bool outstanding(const struct weft_board *board, u32 psn)
 {
-	if (!tracked(board, psn) || !weft_psn_before(psn, board->end) ||
-	    weft_psn_set_has(&board->held, psn) || weft_psn_set_has(&board->lost, psn))
-		return;
+	return tracked(board, psn) && weft_psn_before(psn, board->end) &&
+	       !weft_psn_set_has(&board->held, psn) && !weft_psn_set_has(&board->lost, psn);
+}
+
+static void lose(struct weft_board *board, u32 psn)
+{
 	weft_psn_set_add(&board->lost, psn);
 	board->num_lost++;
 }
+
+void weft_board_lose(struct weft_board *board, u32 psn)
+{
+	struct weft_board_guess *guess = guess_of(board, psn);
+
+	if (!outstanding(board, psn))
+		return;
+	/* Not a guess any more. */
+	if (guess)
+		guess->made = false;
+	lose(board, psn);
+}
 EXPORT_SYMBOL_GPL(weft_board_lose);
 
-void weft_board_guess(struct weft_board *board, u32 psn)
+void weft_board_guess(struct weft_board *board, enum weft_board_guesses which, u32 psn)
 {
-	struct weft_board_guess *guess = &board->guesses[board->next_guess];
-
-	if (!tracked(board, psn) || weft_psn_set_has(&board->lost, psn))
+	if (!outstanding(board, psn))
 		return;
 	/* Of several guesses the first one's time stays. */
-	if (!weft_psn_set_has(&board->again, psn)) {
-		board->next_guess = (board->next_guess + 1) % WEFT_BOARD_GUESSES;
-		guess->psn = psn;
-		guess->sent = board->sent[weft_psn_slot(psn)];
-		guess->made = true;
-	}
-	weft_board_lose(board, psn);
+	if (!guess_of(board, psn))
+		board->guesses[which] = (struct weft_board_guess){
+			.psn = psn,
+			.sent = board->sent[weft_psn_slot(psn)],
+			.was_lost = weft_psn_set_has(&board->again, psn),
+			.made = true,
+		};
+	lose(board, psn);
 }
 EXPORT_SYMBOL_GPL(weft_board_guess);
 

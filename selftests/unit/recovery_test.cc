@@ -220,7 +220,7 @@ TEST(Board, AGuessThatWasNotNeededMakesNothingElseLost) {
         pair.send(psn, 1, 1000 + psn);
     // No news for long: the tail and the oldest go out once more.
     for (const u32 psn : {39U, 0U}) {
-        weft_board_guess(&pair.board, psn);
+        weft_board_guess(&pair.board, psn ? WEFT_BOARD_TAIL : WEFT_BOARD_OLDEST, psn);
         EXPECT_EQ(pair.lost(), std::set<u32>{psn});
         pair.send(psn, 1, 2000);
     }
@@ -242,7 +242,7 @@ TEST(Board, AGuessThatWasNeededTellsOfWhatWasSentBefore) {
     for (u32 psn = 0; psn < 5; ++psn)
         pair.arrive(psn);
     pair.tell(1050);
-    weft_board_guess(&pair.board, 9);
+    weft_board_guess(&pair.board, WEFT_BOARD_TAIL, 9);
     pair.send(9, 1, 1200);
     pair.arrive(9);
     pair.tell(1260);
@@ -258,6 +258,68 @@ TEST(Board, AGuessThatWasNeededTellsOfWhatWasSentBefore) {
     EXPECT_EQ(pair.board.base, 10U);
     for (const auto& guess : pair.board.guesses)
         EXPECT_FALSE(guess.made);
+}
+
+TEST(Board, AGuessAboutAResendIsAboutThat) {
+    Pair pair(0);
+    for (u32 psn = 0; psn < 20; ++psn)
+        pair.send(psn, 1, 1000 + psn);
+    for (u32 psn = 1; psn < 5; ++psn)
+        pair.arrive(psn);
+    pair.tell(1050);
+    weft_board_detect(&pair.board, 1100, 0);
+    ASSERT_EQ(pair.lost(), std::set<u32>{0});
+    pair.send(0, 1, 1100);
+    // Late, and so is all behind it, some of it sent later; the timer sends it once more.
+    for (u32 psn = 20; psn < 30; ++psn)
+        pair.send(psn, 1, 1110 + psn);
+    weft_board_guess(&pair.board, WEFT_BOARD_OLDEST, 0);
+    pair.send(0, 1, 3000);
+    pair.arrive(0);
+    const weft_board_news news = pair.tell(3200);
+    EXPECT_EQ(news.recovered, 1U);
+    EXPECT_EQ(news.guessed, 0U) << "it was lost once";
+    weft_board_detect(&pair.board, 5000, 0);
+    for (u32 psn = 20; psn < 30; ++psn)
+        EXPECT_FALSE(pair.lost().contains(psn));
+}
+
+TEST(Board, AGuessThatIsLostIsNoGuessAnyMore) {
+    Pair pair(0);
+    for (u32 psn = 0; psn < 20; ++psn)
+        pair.send(psn, 1, 1000 + psn);
+    weft_board_guess(&pair.board, WEFT_BOARD_OLDEST, 0);
+    pair.send(0, 1, 2000);
+    pair.send(20, 1, 2100);
+    pair.arrive(20);
+    pair.tell(2200);
+    weft_board_detect(&pair.board, 2300, 0);
+    ASSERT_TRUE(pair.lost().contains(0));
+    pair.send(0, 20, 2300);
+    pair.send(21, 1, 2310);
+    for (u32 psn = 0; psn < 20; ++psn)
+        pair.arrive(psn);
+    const weft_board_news news = pair.tell(2400);
+    EXPECT_EQ(news.recovered, 20U);
+    EXPECT_EQ(news.guessed, 0U);
+}
+
+TEST(Board, GuessesOfTwoKindsDoNotMeet) {
+    Pair pair(0);
+    for (u32 psn = 0; psn < 20; ++psn)
+        pair.send(psn, 1, 1000 + psn);
+    weft_board_guess(&pair.board, WEFT_BOARD_OLDEST, 0);
+    for (u32 psn = 17; psn < 20; ++psn) // the tail is held each time
+        weft_board_guess(&pair.board, WEFT_BOARD_TAIL, psn);
+    weft_board_guess(&pair.board, WEFT_BOARD_TAIL, 20); // was never sent
+    EXPECT_EQ(pair.lost(), (std::set<u32>{0, 17, 18, 19}));
+    pair.send(0, 1, 2000);
+    pair.send(19, 1, 2000);
+    pair.arrive(0);
+    pair.arrive(19);
+    const weft_board_news news = pair.tell(2100);
+    EXPECT_EQ(news.guessed, 2U);
+    EXPECT_EQ(pair.board.newest, 1019U);
 }
 
 TEST(Board, RunsStopAtTheLimitAndAtWhatIsHeld) {

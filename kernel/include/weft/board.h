@@ -20,11 +20,16 @@
 /* Sent again when news stayed away, while nothing says that it is lost. */
 struct weft_board_guess {
 	u32 psn;
-	u32 sent; /* tick of the time before */
+	u32 sent;      /* tick of the time before */
+	bool was_lost; /* that was a resend */
 	bool made;
 };
 
-#define WEFT_BOARD_GUESSES 2u /* the tail and the oldest */
+enum weft_board_guesses {
+	WEFT_BOARD_TAIL,
+	WEFT_BOARD_OLDEST,
+	WEFT_BOARD_GUESSES,
+};
 
 struct weft_board {
 	u32 base;       /* oldest PSN that is not acknowledged */
@@ -35,7 +40,6 @@ struct weft_board {
 	u32 latency;    /* ticks from then to the news of it */
 	u32 num_held;
 	u32 num_lost;
-	u32 next_guess;
 	struct weft_board_guess guesses[WEFT_BOARD_GUESSES];
 	struct weft_psn_set held;
 	struct weft_psn_set lost;
@@ -79,14 +83,15 @@ void weft_board_sack(struct weft_board *board, u32 epsn, const struct weft_sack 
  */
 u32 weft_board_detect(struct weft_board *board, u32 now, u32 window);
 
-/* A PSN that is out and not held is lost, whatever the rule says. */
+/* A PSN that is out and not held is lost, whatever the rule and guesses say. */
 void weft_board_lose(struct weft_board *board, u32 psn);
 
 /*
- * The same for want of news: it may as well be late. When it arrives nobody knows which of its
- * packets did; then it counts as the first, or all that was sent between the two would seem lost.
+ * Send it again for want of news: it may as well be late. When it arrives nobody knows which of its
+ * packets did; then it counts as the one before, or all that was sent between the two would seem
+ * lost. The board remembers one guess of each kind.
  */
-void weft_board_guess(struct weft_board *board, u32 psn);
+void weft_board_guess(struct weft_board *board, enum weft_board_guesses which, u32 psn);
 
 /* It is not lost after all, or will be sent again another way. */
 void weft_board_find(struct weft_board *board, u32 psn);

@@ -15,7 +15,7 @@ struct weft_rtt {
 	u32 min_at;
 	u32 extent;   /* by how much packets overtook others, fading */
 	u32 reorder;  /* reorder window */
-	u32 resent[2]; /* resends whose PSN arrived, in the last period and this one */
+	u32 resent[2]; /* resends of what was lost that arrived, in the last period and this one */
 	u32 period_at; /* this one began */
 	bool lossy;   /* a packet was lost: the window need not be cautious any more */
 	u8 backoff;   /* timeouts in a row */
