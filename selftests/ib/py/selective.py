@@ -205,6 +205,25 @@ def reads():
     close(a, b)
 
 
+@part("a READ that was held, and whose answers are lost: asked for again, no timeout")
+def read_held():
+    a, b = ends()
+    b.fill(12)
+    before = both()
+    with DropPsn("a", a.psn + WARM + 1, count=2) as answers:
+        with DropPsn("b", a.psn + WARM, count=1000000):
+            a.post("RDMA_WRITE", [(500000, MTU)], 500000, wr_id=1)
+            a.post("RDMA_READ", [(0, MTU)], 0, wr_id=2)
+            a.post("RDMA_WRITE", [(500000, MTU)], 500000, wr_id=3)
+            wait_for("held packets", lambda: since(before)[1].get("held_pkts", 0) >= 2)
+        equal("all", [(wc["wr_id"], wc["status"]) for wc in a.poll(3, 30)],
+              [(1, "SUCCESS"), (2, "SUCCESS"), (3, "SUCCESS")])
+    equal("answers dropped", answers.packets, 2)
+    equal("bytes", a.sha(0, MTU), b.sha(0, MTU))
+    equal("timeouts", since(before)[0].get("local_ack_timeout_err"), None)
+    close(a, b)
+
+
 def early_ends(**attributes):
     """Those of ends(); the QP of B places WRITEs out of order."""
     setting("placement early", [B_DEV])
