@@ -32,9 +32,9 @@ static struct sk_buff *weft_held_skb(struct sk_buff *skb)
 	return skb_get(skb);
 }
 
-/* Room for a packet. @placed: its bytes need no room, they are where they belong. */
-static struct weft_held *weft_held_alloc(const struct weft_source *src, const struct weft_pkt *pkt,
-					 bool placed)
+/* What is placed needs no room for its bytes. */
+static struct weft_held *weft_held_alloc(struct weft_qp *qp, const struct weft_source *src,
+					 const struct weft_pkt *pkt)
 {
 	struct weft_held *held;
 
@@ -43,12 +43,16 @@ static struct weft_held *weft_held_alloc(const struct weft_source *src, const st
 	held = kmem_cache_alloc(weft_held_cache, GFP_ATOMIC | __GFP_NOWARN);
 	if (!held)
 		goto full;
-	held->skb = placed ? NULL : weft_held_skb((struct sk_buff *)src->skb);
-	if (!held->skb && !placed)
-		goto free;
 	held->src = *src;
+	held->skb = NULL;
+	if (weft_place_early(qp, src, pkt, &held->place)) {
+		held->src.placed = &held->place;
+	} else {
+		held->skb = weft_held_skb((struct sk_buff *)src->skb);
+		if (!held->skb)
+			goto free;
+	}
 	held->src.skb = held->skb;
-	held->src.placed = placed;
 	held->src.saddr = NULL; /* checked, and on the caller's stack */
 	held->src.daddr = NULL;
 	held->pkt = *pkt;
@@ -105,7 +109,7 @@ bool weft_hold_add(struct weft_qp *qp, const struct weft_source *src, const stru
 		weft_hold_duplicate(&qp->resp, src);
 		return true;
 	}
-	held = weft_held_alloc(src, pkt, weft_place_early(qp, src, pkt));
+	held = weft_held_alloc(qp, src, pkt);
 	if (!held) {
 		weft_count(qp->dev, hold_drops);
 		return false;

@@ -5,6 +5,7 @@
 
 #include <linux/list.h>
 #include <linux/skbuff.h>
+#include <weft/placement.h>
 #include <weft/psn_set.h>
 
 #include "mr.h"
@@ -15,6 +16,7 @@ struct weft_resp;
 struct weft_held {
 	struct list_head node;
 	struct sk_buff *skb;     /* a reference; NULL: the payload has been placed */
+	struct weft_place place; /* of that payload */
 	struct weft_source src;
 	struct weft_pkt pkt;
 };

@@ -194,7 +194,7 @@ struct weft_source {
 	u32 offset; /* of the packet's payload in either */
 	bool v6;
 	bool more;  /* the next packet of the burst follows at once */
-	bool placed; /* a WRITE's payload is where it belongs; skb is NULL */
+	const struct weft_place *placed; /* NULL, or where a WRITE's payload is; skb is NULL */
 	const struct in6_addr *saddr; /* IPv4 as ::ffff:a.b.c.d */
 	const struct in6_addr *daddr;
 };

@@ -4,8 +4,11 @@
  *
  * For QPs that were made while their link had `placement early`. The packet itself still waits in
  * the hold queue, without its skb, and is executed in its turn with all checks; only its bytes are
- * where they belong already. So a hole costs no second copy and keeps no buffers, and two WRITEs to
- * one place, or a READ behind which one is posted, are no longer in order where packets are not.
+ * where they belong already. So a hole keeps no buffers, and where packets are not in order,
+ * neither is what WRITEs change in memory, among themselves and towards other requests.
+ *
+ * A receiver that is not ready is no hole: a peer may rely on it that nothing moves behind its
+ * SEND.
  */
 #include <linux/slab.h>
 #include <weft/placement.h>
@@ -39,25 +42,29 @@ void weft_placement_begins(struct weft_qp *qp, const struct weft_pkt *pkt)
 
 void weft_placement_ends(struct weft_resp *resp, const struct weft_pkt *pkt)
 {
-	if (resp->placement && pkt->op->flags & WEFT_OP_END)
+	u32 part = pkt->op->flags & (WEFT_OP_WRITE | WEFT_OP_START | WEFT_OP_END);
+
+	/* Of several packets, as all that are noted. */
+	if (resp->placement && part == (WEFT_OP_WRITE | WEFT_OP_END))
 		weft_placement_forget(resp->placement, resp->st.epsn);
 }
 
-bool weft_place_early(struct weft_qp *qp, const struct weft_source *src, const struct weft_pkt *pkt)
+bool weft_place_early(struct weft_qp *qp, const struct weft_source *src, const struct weft_pkt *pkt,
+		      struct weft_place *place)
 {
 	bool start = pkt->op->flags & WEFT_OP_START;
-	struct weft_place place;
 	struct weft_mr *mr;
 
-	if (!qp->resp.placement || !(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_WRITE) ||
-	    !weft_placement_find(qp->resp.placement, qp->mtu, pkt, &place))
+	if (!qp->resp.placement || qp->resp.rnr ||
+	    !(qp->attr.qp_access_flags & IB_ACCESS_REMOTE_WRITE) ||
+	    !weft_placement_find(qp->resp.placement, qp->mtu, pkt, place))
 		return false;
 	/* As in its turn: the whole range is checked before the first byte is placed. */
-	mr = weft_rkey_find(qp, place.rkey, place.va, start ? pkt->dmalen : pkt->payload_len,
+	mr = weft_rkey_find(qp, place->rkey, place->va, start ? pkt->dmalen : pkt->payload_len,
 			    IB_ACCESS_REMOTE_WRITE);
 	if (!mr)
 		return false;
-	weft_source_to_mr(mr, place.va, src, pkt->payload_len);
+	weft_source_to_mr(mr, place->va, src, pkt->payload_len);
 	if (start)
 		weft_placement_begins(qp, pkt);
 	weft_count(qp->dev, placed_early_pkts);

@@ -442,7 +442,8 @@ void weft_responder_settle(struct weft_qp *qp);
  * @fatal: the QP is broken once it is out. resp.lock.
  */
 void weft_responder_refuse(struct weft_qp *qp, u8 syndrome, bool fatal);
-/* --- placement.c: WRITEs into memory ahead of their turn; resp.lock from reset() on --- */
+
+/* placement.c: WRITEs into memory ahead of their turn; resp.lock from reset() on */
 /* -ENOMEM, or 0: as the link has it. */
 int weft_placement_setup(struct weft_qp *qp);
 void weft_placement_uninit(struct weft_qp *qp);
@@ -451,9 +452,12 @@ void weft_placement_reset(struct weft_resp *resp);
 void weft_placement_begins(struct weft_qp *qp, const struct weft_pkt *pkt);
 /* A request was executed in its turn. */
 void weft_placement_ends(struct weft_resp *resp, const struct weft_pkt *pkt);
-/* Place a packet that is ahead of the expected PSN. False: it has to wait with its bytes. */
-bool weft_place_early(struct weft_qp *qp, const struct weft_source *src,
-		      const struct weft_pkt *pkt);
+/*
+ * Place a packet that is ahead of the expected PSN: *@place says where. False: it has to wait with
+ * its bytes.
+ */
+bool weft_place_early(struct weft_qp *qp, const struct weft_source *src, const struct weft_pkt *pkt,
+		      struct weft_place *place);
 
 /* datagram.c */
 void weft_datagram_receive(struct weft_qp *qp, const struct weft_source *src,

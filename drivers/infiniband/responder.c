@@ -127,6 +127,8 @@ static enum weft_exec weft_exec_write(struct weft_qp *qp, const struct weft_sour
 			return WEFT_EXEC_ACCESS;
 		if (!src->placed)
 			weft_source_to_mr(mr, va, src, pkt->payload_len);
+		else if (src->placed->va != va || src->placed->rkey != rkey)
+			return WEFT_EXEC_INVALID; /* by another RETH than this one */
 	}
 	if (pkt->op->flags & WEFT_OP_START) {
 		resp->va = va;

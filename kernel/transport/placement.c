@@ -23,7 +23,7 @@ void weft_placement_note(struct weft_placement *p, u32 mtu, const struct weft_pk
 		if (!m->num && !free)
 			free = m;
 	}
-	if (!free || pkt->dmalen <= mtu)
+	if (!free || pkt->dmalen <= mtu || pkt->dmalen > WEFT_MESSAGE_MAX)
 		return;
 	free->first_psn = pkt->psn;
 	free->num = weft_wr_psn_count(WEFT_WR_WRITE, pkt->dmalen, mtu);
@@ -51,7 +51,7 @@ static bool first_has_place(u32 mtu, const struct weft_pkt *pkt, struct weft_pla
 	bool end = pkt->op->flags & WEFT_OP_END;
 
 	if (end ? pkt->payload_len != pkt->dmalen || pkt->payload_len > mtu
-		: pkt->payload_len != mtu || pkt->dmalen <= mtu)
+		: pkt->payload_len != mtu || pkt->dmalen <= mtu || pkt->dmalen > WEFT_MESSAGE_MAX)
 		return false;
 	place->va = pkt->va;
 	place->rkey = pkt->rkey;

@@ -9,7 +9,6 @@
 #include <weft/requester.h>
 #include <weft/responder.h>
 
-#define MESSAGE_MAX 0x80000000u /* bytes */
 #define KIND (WEFT_OP_SEND | WEFT_OP_WRITE)
 
 static bool opcode_fits(const struct weft_resp_state *st, u8 transport, const struct weft_pkt *pkt)
@@ -50,7 +49,7 @@ static bool length_fits(const struct weft_resp_state *st, u32 mtu, const struct 
 
 	if (!payload_fits(flags, mtu, pkt->payload_len))
 		return false;
-	if ((flags & WEFT_OP_RETH) && pkt->dmalen > MESSAGE_MAX)
+	if ((flags & WEFT_OP_RETH) && pkt->dmalen > WEFT_MESSAGE_MAX)
 		return false;
 	if (flags & WEFT_OP_WRITE)
 		return write_fits(st, pkt);

@@ -18,6 +18,7 @@
 #define WEFT_PKEY_DEFAULT 0xffff
 /* BTH + RETH + ImmDt is 32 and BTH + AtomicETH is 40: nothing is longer. */
 #define WEFT_HDR_MAX 40
+#define WEFT_MESSAGE_MAX 0x80000000u /* bytes */
 
 struct weft_bth {
 	u8 opcode;

@@ -35,7 +35,7 @@ struct weft_place {
  */
 void weft_placement_note(struct weft_placement *p, u32 mtu, const struct weft_pkt *pkt);
 
-/* What lies before @epsn is over. Call it for the last packet of each WRITE of several. */
+/* What lies before @epsn is over. Call it for the last packet of a WRITE of several. */
 void weft_placement_forget(struct weft_placement *p, u32 epsn);
 
 /*

@@ -302,6 +302,22 @@ def placed_with_right():
     close(a, b)
 
 
+@part("placement early: behind a receiver that is not ready nothing moves")
+def placed_not_ready():
+    a, b = early_ends(min_rnr=20)
+    was = cells(b, 0, 4)
+    before = both()
+    a.post("SEND", [(0, 64)], wr_id=1)
+    a.post("RDMA_WRITE", [(0, 4 * MTU)], 0, wr_id=2)
+    wait_for("held packets", lambda: since(before)[1].get("held_pkts", 0) >= 4)
+    equal("before the receive", cells(b, 0, 4), was)
+    b.recv(500000, 64)
+    equal("requests", [(wc["wr_id"], wc["status"]) for wc in a.poll(2, 20)], [(1, "SUCCESS"), (2, "SUCCESS")])
+    equal("bytes", b.sha(0, 4 * MTU), a.sha(0, 4 * MTU))
+    equal("placed early", since(before)[1].get("placed_early_pkts"), None)
+    close(a, b)
+
+
 @part("placement early: 5 % loss, reordered: every byte")
 def placed_lossy():
     a, b = early_ends()
