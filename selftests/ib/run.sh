@@ -73,7 +73,7 @@ follow() { # PID FILE
 }
 
 run_one() { # TEST
-	local name=$1 limit pid follower rc mark start dir=$work/$1
+	local name=$1 limit pid follower rc mark start shown=0 dir=$work/$1
 	limit=$(header "$name" limit)
 	if [ "$LEVEL" = full ]; then
 		limit=$(header "$name" full-limit)
@@ -91,7 +91,10 @@ run_one() { # TEST
 	[ -z "${VERBOSE-}" ] || { follow "$pid" "$dir/out" & follower=$!; }
 	wait "$pid"
 	rc=$?
-	[ -z "$follower" ] || wait "$follower"
+	if [ "$follower" ]; then
+		wait "$follower"
+		shown=$(wc -l <"$dir/out")
+	fi
 	[ "$rc" = 124 ] && echo "stopped: still running after $limit s" >>"$dir/out"
 	kill -KILL -- "-$pid" 2>/dev/null
 	if ! clean_all >"$dir/clean" 2>&1; then
@@ -104,10 +107,10 @@ run_one() { # TEST
 		echo "the kernel log tells of a fault" >>"$dir/out"
 		rc=1
 	fi
-	report "$name" "$rc" $((${EPOCHREALTIME/./} - start)) "$dir"
+	report "$name" "$rc" $((${EPOCHREALTIME/./} - start)) "$dir" "$shown"
 }
 
-report() { # TEST RC MICROSECONDS DIR
+report() { # TEST RC MICROSECONDS DIR LINES-SHOWN
 	local time
 	time=$(printf '%d.%01d' $(($3 / 1000000)) $(($3 / 100000 % 10)))
 	case $2 in
@@ -123,7 +126,7 @@ report() { # TEST RC MICROSECONDS DIR
 		;;
 	*)
 		failed=$((failed + 1))
-		[ "${VERBOSE-}" ] || tail -n 60 "$4/out" | sed 's/^/# | /'
+		tail -n "+$(($5 + 1))" "$4/out" | tail -n 60 | sed 's/^/# | /'
 		tail -n 25 "$4/dmesg" | sed 's/^/# kernel | /'
 		echo "# $1: $time s, exit code $2"
 		echo "not ok $number - $1"
