@@ -142,6 +142,7 @@ struct weft_req {
 	u64 last_news_ns;        /* the peer told something new, or the timeout ran out */
 	u64 last_sent_ns;
 	bool probed;             /* the tail was sent again, nothing new since */
+	bool doubted;            /* so was the oldest, for it was overdue */
 	bool ask;                /* the next packet shall ask for an acknowledgment */
 	u32 duplicates;          /* that the peer has seen */
 	u32 probes;              /* sent that none of these was of */

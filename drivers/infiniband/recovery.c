@@ -50,6 +50,7 @@ void weft_recovery_peer(struct weft_qp *qp, const struct weft_pkt *pkt)
 	req->last_news_ns = now;
 	req->last_sent_ns = now;
 	req->probed = false;
+	req->doubted = false;
 	req->duplicates = 0;
 	req->probes = 0;
 	req->resent = 0;
@@ -98,6 +99,7 @@ static void weft_recovery_learn(struct weft_qp *qp, const struct weft_board_news
 	weft_rtt_update(&req->rtt, news, weft_ticks(now));
 	req->last_news_ns = now;
 	req->probed = false;
+	req->doubted = false;
 }
 
 void weft_recovery_ack(struct weft_qp *qp, u32 una, u64 now)
@@ -269,6 +271,28 @@ static void weft_recovery_oldest(struct weft_qp *qp)
 	req->ask = weft_recovery_due(qp);
 }
 
+/*
+ * What is overdue without news. Where nothing has been lost so far it is the news that are late, as
+ * a rule: the oldest packet asks for them, and they say what of the rest is lost. Returns as
+ * weft_board_detect().
+ */
+static u32 weft_recovery_silence(struct weft_qp *qp, u64 now)
+{
+	struct weft_req *req = &qp->req;
+	u32 left;
+
+	if (req->rtt.lossy)
+		return weft_board_detect(req->board, weft_ticks(now), req->rtt.reorder);
+	if (!weft_board_overdue(req->board, weft_ticks(now), req->rtt.reorder, &left))
+		return left;
+	if (!req->doubted) {
+		req->doubted = true;
+		weft_board_guess(req->board, WEFT_BOARD_OLDEST, req->una);
+		req->ask = weft_recovery_due(qp);
+	}
+	return 0;
+}
+
 u64 weft_recovery_timer(struct weft_qp *qp, u64 now)
 {
 	struct weft_req *req = &qp->req;
@@ -276,7 +300,7 @@ u64 weft_recovery_timer(struct weft_qp *qp, u64 now)
 	u64 due, detect = 0;
 	u32 left, psn;
 
-	left = weft_board_detect(req->board, weft_ticks(now), req->rtt.reorder);
+	left = weft_recovery_silence(qp, now);
 	if (left)
 		detect = now + weft_ticks_to_ns(left);
 	if (!req->probed) {

@@ -20,6 +20,13 @@ static u32 span(const struct weft_board *board)
 	return min_t(u32, weft_psn_diff(board->end, board->base), WEFT_PSN_SET_SIZE);
 }
 
+/* Out, and neither held nor lost. */
+static bool outstanding(const struct weft_board *board, u32 psn)
+{
+	return tracked(board, psn) && weft_psn_before(psn, board->end) &&
+	       !weft_psn_set_has(&board->held, psn) && !weft_psn_set_has(&board->lost, psn);
+}
+
 /* Packets that were sent at one tick left in the order of their PSNs. */
 static bool sent_before_newest(const struct weft_board *board, u32 sent, u32 psn)
 {
@@ -137,8 +144,12 @@ static void arrived(struct weft_board *board, u32 psn, bool early, u32 was, u32 
 		if (!early)
 			news->rtt = max(now - sent, 1u);
 	}
-	if (sent_before_newest(board, sent, psn))
+	if (sent_before_newest(board, sent, psn)) {
+		/* It was overtaken; what is still out of those before it may take as long. */
+		if (!again)
+			board->latency = max(board->latency, now - sent);
 		return;
+	}
 	board->newest = sent;
 	board->newest_psn = psn;
 	board->latency = now - sent;
@@ -198,6 +209,32 @@ void weft_board_sack(struct weft_board *board, u32 epsn, const struct weft_sack 
 }
 EXPORT_SYMBOL_GPL(weft_board_sack);
 
+static s32 until_overdue(const struct weft_board *board, u32 psn, u32 now, u32 window)
+{
+	return (s32)(board->sent[weft_psn_slot(psn)] + board->latency + window - now);
+}
+
+/* Something that was sent after the oldest has arrived. */
+static bool oldest_was_overtaken(const struct weft_board *board)
+{
+	return sent_before_newest(board, board->sent[weft_psn_slot(board->base)], board->base);
+}
+
+bool weft_board_overdue(const struct weft_board *board, u32 now, u32 window, u32 *left)
+{
+	s32 ticks;
+
+	*left = 0;
+	if (!outstanding(board, board->base) || !oldest_was_overtaken(board))
+		return false;
+	ticks = until_overdue(board, board->base, now, window);
+	if (ticks <= 0)
+		return true;
+	*left = ticks;
+	return false;
+}
+EXPORT_SYMBOL_GPL(weft_board_overdue);
+
 u32 weft_board_detect(struct weft_board *board, u32 now, u32 window)
 {
 	u32 limit = span(board);
@@ -205,8 +242,7 @@ u32 weft_board_detect(struct weft_board *board, u32 now, u32 window)
 	u32 i;
 
 	/* In order so far: what is out was sent after what arrived. */
-	if (!board->num_held &&
-	    !sent_before_newest(board, board->sent[weft_psn_slot(board->base)], board->base))
+	if (!board->num_held && !oldest_was_overtaken(board))
 		return 0;
 	for (i = 0; i < limit; i++) {
 		u32 psn, sent;
@@ -218,7 +254,7 @@ u32 weft_board_detect(struct weft_board *board, u32 now, u32 window)
 		if (i >= limit || weft_psn_set_has(&board->lost, psn) ||
 		    !sent_before_newest(board, sent, psn))
 			continue;
-		left = (s32)(sent + board->latency + window - now);
+		left = until_overdue(board, psn, now, window);
 		if (left <= 0)
 			weft_board_lose(board, psn);
 		else
@@ -227,13 +263,6 @@ u32 weft_board_detect(struct weft_board *board, u32 now, u32 window)
 	return soonest;
 }
 EXPORT_SYMBOL_GPL(weft_board_detect);
-
-/* Out, and neither held nor lost. */
-static bool outstanding(const struct weft_board *board, u32 psn)
-{
-	return tracked(board, psn) && weft_psn_before(psn, board->end) &&
-	       !weft_psn_set_has(&board->held, psn) && !weft_psn_set_has(&board->lost, psn);
-}
 
 static void lose(struct weft_board *board, u32 psn)
 {

@@ -322,6 +322,50 @@ TEST(Board, GuessesOfTwoKindsDoNotMeet) {
     EXPECT_EQ(pair.board.newest, 1019U);
 }
 
+TEST(Board, WhatWasOvertakenTellsHowLongPacketsTakeNow) {
+    Pair pair(0);
+    for (u32 psn = 0; psn < 10; ++psn)
+        pair.send(psn, 1, 1000 + psn);
+    pair.arrive(9);
+    pair.tell(1020);
+    EXPECT_EQ(pair.board.latency, 11U);
+    for (u32 psn = 0; psn < 5; ++psn)
+        pair.arrive(psn);
+    pair.tell(1500);
+    EXPECT_EQ(weft_board_detect(&pair.board, 1500, 100), 105U)
+        << "5 may take as long as 0, and the window more";
+    EXPECT_TRUE(pair.lost().empty());
+    weft_board_detect(&pair.board, 1606, 100);
+    EXPECT_EQ(pair.lost(), (std::set<u32>{5, 6}));
+    // A resend tells nothing of that.
+    pair.send(5, 2, 1700);
+    pair.arrive(5);
+    pair.tell(1800);
+    EXPECT_EQ(pair.board.latency, 100U);
+}
+
+TEST(Board, TheOldestIsOverdueLikeTheRest) {
+    Pair pair(0);
+    u32 left = 7;
+    EXPECT_FALSE(weft_board_overdue(&pair.board, 1000, 100, &left)) << "nothing is out";
+    EXPECT_EQ(left, 0U);
+    for (u32 psn = 0; psn < 10; ++psn)
+        pair.send(psn, 1, 1000 + psn);
+    EXPECT_FALSE(weft_board_overdue(&pair.board, 9000, 100, &left)) << "nothing has arrived";
+    EXPECT_EQ(left, 0U);
+    pair.arrive(9);
+    pair.tell(1020);
+    EXPECT_FALSE(weft_board_overdue(&pair.board, 1020, 100, &left));
+    EXPECT_EQ(left, 91U);
+    EXPECT_FALSE(weft_board_overdue(&pair.board, 1110, 100, &left));
+    EXPECT_EQ(left, 1U);
+    EXPECT_TRUE(weft_board_overdue(&pair.board, 1111, 100, &left));
+    EXPECT_EQ(left, 0U);
+    weft_board_guess(&pair.board, WEFT_BOARD_OLDEST, 0);
+    EXPECT_FALSE(weft_board_overdue(&pair.board, 1111, 100, &left)) << "it is to be sent again";
+    EXPECT_EQ(left, 0U);
+}
+
 TEST(Board, RunsStopAtTheLimitAndAtWhatIsHeld) {
     Pair pair(1020);
     pair.send(1020, 20, 10);

@@ -37,7 +37,7 @@ struct weft_board {
 	u32 known;      /* those before were out when it all began: who knows since when */
 	u32 newest;     /* when the packet was sent, of all that arrived, that was sent last */
 	u32 newest_psn;
-	u32 latency;    /* ticks from then to the news of it */
+	u32 latency;    /* ticks from then to the news of it, or of what it overtook, if longer */
 	u32 num_held;
 	u32 num_lost;
 	struct weft_board_guess guesses[WEFT_BOARD_GUESSES];
@@ -82,6 +82,12 @@ void weft_board_sack(struct weft_board *board, u32 epsn, const struct weft_sack 
  * may be more, 0: not before other news.
  */
 u32 weft_board_detect(struct weft_board *board, u32 now, u32 window);
+
+/*
+ * Is the oldest overdue by that rule? If not, *@left: the ticks after which it is, 0: not before
+ * other news.
+ */
+bool weft_board_overdue(const struct weft_board *board, u32 now, u32 window, u32 *left);
 
 /* A PSN that is out and not held is lost, whatever the rule and guesses say. */
 void weft_board_lose(struct weft_board *board, u32 psn);

@@ -25,6 +25,23 @@ class DropPsn(Drop):
         self.rules = self.rules.replace("counter drop", f"@th,136,24 {psn & 0xffffff} {first}counter drop")
 
 
+class DropPsns(Drop):
+    """All packets with one of some PSNs that come in to an end."""
+
+    def __init__(self, end, psns):
+        super().__init__(end)
+        these = ", ".join(str(psn & 0xffffff) for psn in psns)
+        self.rules = self.rules.replace("counter drop", f"@th,136,24 {{ {these} }} counter drop")
+
+
+class DropAfter(Drop):
+    """All packets that come in to an end, but the first."""
+
+    def __init__(self, end):
+        super().__init__(end)
+        self.rules = self.rules.replace("counter drop", "numgen inc mod 1000000000 > 0 counter drop")
+
+
 def ends(**attributes):
     """Both know that the other one is a Weft device; the next PSN of a is a.psn + WARM."""
     a, b = vx.End(A_DEV, A_IP4), vx.End(B_DEV, B_IP4)
@@ -153,6 +170,22 @@ def reordered():
     check("held", at_b.get("held_pkts", 0) > 20)
     check(f"sent again: {at_a}", at_a.get("retransmitted_pkts", 0) - probes(at_a) <= 20)
     equal("timeouts", at_a.get("local_ack_timeout_err"), None)
+    close(a, b)
+
+
+@part("without news the oldest packet asks for them, and what else is overdue waits for the answer")
+def silence():
+    a, b = ends()
+    before = both()
+    with DropPsns("b", range(a.psn + WARM, a.psn + WARM + 5)), DropAfter("a"):
+        a.post("RDMA_WRITE", [(0, 6 * MTU)], 0)
+        wait_for("an adaptive timeout", lambda: since(before)[0].get("roce_adp_retrans", 0) >= 1)
+        at_a, at_b = since(before)
+        equal("held", at_b.get("held_pkts"), 1)
+        equal("extended NAKs received", at_a.get("ext_nak_rcvd"), 1)
+        between("sent again", at_a.get("retransmitted_pkts"), 1, 1 + probes(at_a))
+    equal("WRITE", a.one(30), "SUCCESS")
+    equal("bytes", b.sha(0, 6 * MTU), a.sha(0, 6 * MTU))
     close(a, b)
 
 
