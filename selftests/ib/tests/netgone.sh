@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Unregister, namespace deletion, namespace move under traffic; link del under traffic; exclusive mode.
 # lists: check quick full
-# limit: 120
+# limit: 240
 . "$SUITE/lib.sh"
 
 # The same topology works again after its end: nothing of the old one is left.
