@@ -110,6 +110,14 @@ run_one() { # TEST
 	report "$name" "$rc" $((${EPOCHREALTIME/./} - start)) "$dir" "$shown"
 }
 
+# Of a failed test's output from a line on: what its parts say that failed, and its end.
+tell() { # FILE LINE
+	awk -v first="$2" -v end=$(($(wc -l <"$1") - 60)) '
+		/^    (not )?ok - / { failed = /^    not/ }
+		NR >= first && (NR > end || (failed && told++ < 200))
+	' "$1"
+}
+
 report() { # TEST RC MICROSECONDS DIR LINES-SHOWN
 	local time
 	time=$(printf '%d.%01d' $(($3 / 1000000)) $(($3 / 100000 % 10)))
@@ -126,7 +134,7 @@ report() { # TEST RC MICROSECONDS DIR LINES-SHOWN
 		;;
 	*)
 		failed=$((failed + 1))
-		tail -n "+$(($5 + 1))" "$4/out" | tail -n 60 | sed 's/^/# | /'
+		tell "$4/out" $(($5 + 1)) | sed 's/^/# | /'
 		tail -n 25 "$4/dmesg" | sed 's/^/# kernel | /'
 		echo "# $1: $time s, exit code $2"
 		echo "not ok $number - $1"
