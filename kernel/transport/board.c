@@ -183,6 +183,8 @@ void weft_board_ack(struct weft_board *board, u32 psn, u32 now, u32 min_rtt,
 	board->base = psn;
 	if (weft_psn_before(board->end, psn))
 		board->end = psn;
+	if (weft_psn_before(board->known, psn))
+		board->known = psn;
 }
 EXPORT_SYMBOL_GPL(weft_board_ack);
 

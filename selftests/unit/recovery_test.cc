@@ -304,6 +304,19 @@ TEST(Board, AGuessThatIsLostIsNoGuessAnyMore) {
     EXPECT_EQ(news.guessed, 0U);
 }
 
+TEST(Board, SamplesGoOnWhenPsnsComeRound) {
+    weft_board board;
+    weft_board_init(&board, 0, 100, 0);
+    u32 now = 0;
+    for (u32 psn = 0; psn < 1U << 24; psn += 256) {
+        weft_board_news news{};
+        now += 10;
+        weft_board_sent(&board, psn, 256, now);
+        weft_board_ack(&board, weft_psn_add(psn, 256), now + 5, 0, &news);
+        ASSERT_EQ(news.rtt, 5U) << psn;
+    }
+}
+
 TEST(Board, GuessesOfTwoKindsDoNotMeet) {
     Pair pair(0);
     for (u32 psn = 0; psn < 20; ++psn)
