@@ -128,7 +128,7 @@ static void weft_comp_rnr(struct weft_qp *qp, struct weft_swqe *wqe,
 	req->rnr_wait = true;
 	/* What follows waits at a Weft peer. */
 	if (req->board)
-		weft_board_lose(req->board, res->resume_psn);
+		weft_board_refused(req->board, res->resume_psn);
 	else
 		weft_requester_rewind(qp, res->resume_psn);
 	hrtimer_start(&req->rnr_timer, ns_to_ktime(weft_rnr_timer_ns(res->rnr_code)),

@@ -254,17 +254,13 @@ int weft_recovery_resend(struct weft_qp *qp)
 	return 0;
 }
 
-/*
- * The oldest packet is sent again. A READ or atomic that has got there, for its answer has begun to
- * come or the peer holds it, asks for the rest.
- */
+/* The oldest packet is sent again. A READ whose answer has begun to come asks for the rest. */
 static void weft_recovery_oldest(struct weft_qp *qp)
 {
 	struct weft_req *req = &qp->req;
 	struct weft_swqe *wqe = weft_recovery_wqe(qp, req->una);
 
-	if (wqe && weft_wr_is_rd_atomic(wqe->wr) &&
-	    (wqe->resp_psn != wqe->first_psn || weft_psn_set_has(&req->board->held, req->una)))
+	if (wqe && weft_wr_is_rd_atomic(wqe->wr) && wqe->resp_psn != wqe->first_psn)
 		weft_requester_rewind(qp, req->una);
 	else
 		weft_board_guess(req->board, WEFT_BOARD_OLDEST, req->una);

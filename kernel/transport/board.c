@@ -66,6 +66,14 @@ void weft_board_find_all(struct weft_board *board)
 }
 EXPORT_SYMBOL_GPL(weft_board_find_all);
 
+static void unhold(struct weft_board *board, u32 psn)
+{
+	if (!weft_psn_set_has(&board->held, psn))
+		return;
+	weft_psn_set_del(&board->held, psn);
+	board->num_held--;
+}
+
 static void hold(struct weft_board *board, u32 psn)
 {
 	weft_board_find(board, psn);
@@ -167,12 +175,10 @@ void weft_board_ack(struct weft_board *board, u32 psn, u32 now, u32 min_rtt,
 	for (i = 0; i < slots; i++) {
 		u32 old = weft_psn_add(board->base, i);
 
-		if (weft_psn_set_has(&board->held, old)) {
-			weft_psn_set_del(&board->held, old);
-			board->num_held--;
-		} else {
+		if (weft_psn_set_has(&board->held, old))
+			unhold(board, old);
+		else
 			arrived(board, old, false, was, now, min_rtt, news);
-		}
 		weft_board_find(board, old);
 		weft_psn_set_del(&board->again, old);
 		board->sent[weft_psn_slot(old)] = now;
@@ -285,8 +291,18 @@ void weft_board_lose(struct weft_board *board, u32 psn)
 }
 EXPORT_SYMBOL_GPL(weft_board_lose);
 
+void weft_board_refused(struct weft_board *board, u32 psn)
+{
+	unhold(board, psn);
+	weft_board_lose(board, psn);
+}
+EXPORT_SYMBOL_GPL(weft_board_refused);
+
 void weft_board_guess(struct weft_board *board, enum weft_board_guesses which, u32 psn)
 {
+	/* Nothing is missing before it: the news of its end are lost, or that it was refused. */
+	if (psn == board->base)
+		unhold(board, psn);
 	if (!outstanding(board, psn))
 		return;
 	/* Of several guesses the first one's time stays. */

@@ -304,6 +304,32 @@ TEST(Board, AGuessThatIsLostIsNoGuessAnyMore) {
     EXPECT_EQ(news.guessed, 0U);
 }
 
+// The peer fills the hole, and stops at what it held.
+Pair stopped_at_one() {
+    Pair pair(0);
+    for (u32 psn = 0; psn < 4; ++psn)
+        pair.send(psn, 1, 1000 + psn);
+    for (u32 psn = 1; psn < 4; ++psn)
+        pair.arrive(psn);
+    pair.tell(1100);
+    weft_board_news news{};
+    weft_board_ack(&pair.board, 1, 1200, 0, &news);
+    EXPECT_EQ(pair.board.num_held, 3U);
+    return pair;
+}
+
+TEST(Board, TheOldestIsSentAgainThoughItWasHeld) {
+    Pair pair = stopped_at_one();
+    u32 psn;
+    weft_board_guess(&pair.board, WEFT_BOARD_TAIL, 3);
+    EXPECT_TRUE(pair.lost().empty()) << "that one has a hole before it";
+    weft_board_guess(&pair.board, WEFT_BOARD_OLDEST, 1);
+    EXPECT_EQ(pair.lost(), std::set<u32>{1});
+    EXPECT_EQ(pair.board.num_held, 2U);
+    ASSERT_EQ(weft_board_lost_run(&pair.board, 8, &psn), 1U);
+    EXPECT_EQ(psn, 1U);
+}
+
 TEST(Board, SamplesGoOnWhenPsnsComeRound) {
     weft_board board;
     weft_board_init(&board, 0, 100, 0);

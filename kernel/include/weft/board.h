@@ -92,10 +92,13 @@ bool weft_board_overdue(const struct weft_board *board, u32 now, u32 window, u32
 /* A PSN that is out and not held is lost, whatever the rule and guesses say. */
 void weft_board_lose(struct weft_board *board, u32 psn);
 
+/* The peer's receiver was not ready for the oldest PSN: it is lost, though it may have been held. */
+void weft_board_refused(struct weft_board *board, u32 psn);
+
 /*
  * Send it again for want of news: it may as well be late. When it arrives nobody knows which of its
  * packets did; then it counts as the one before, or all that was sent between the two would seem
- * lost. The board remembers one guess of each kind.
+ * lost. The board remembers one guess of each kind. Of what is held only the oldest can be guessed.
  */
 void weft_board_guess(struct weft_board *board, enum weft_board_guesses which, u32 psn);
 

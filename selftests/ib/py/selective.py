@@ -206,6 +206,24 @@ def not_ready():
     close(a, b)
 
 
+@part("receiver not ready for what was held: sent again when the time is over, no timeout")
+def not_ready_behind():
+    a, b = ends(min_rnr=20)
+    before = both()
+    with DropPsn("b", a.psn + WARM) as drop:
+        a.post("RDMA_WRITE", [(0, MTU)], 0, wr_id=1)
+        a.post("SEND", [(MTU, MTU)], wr_id=2)
+        wait_for("an RNR NAK", lambda: since(before)[0].get("rnr_nak_rcvd", 0) >= 1)
+    equal("dropped", drop.packets, 1)
+    b.recv(MTU, MTU)
+    equal("requests", [(wc["wr_id"], wc["status"]) for wc in a.poll(2, 20)], [(1, "SUCCESS"), (2, "SUCCESS")])
+    equal("bytes", b.sha(0, 2 * MTU), a.sha(0, 2 * MTU))
+    at_a, at_b = since(before)
+    check("held", at_b.get("held_pkts", 0) >= 1)
+    equal("timeouts", at_a.get("local_ack_timeout_err"), None)
+    close(a, b)
+
+
 @part("an atomic behind a hole is executed once, and in its turn")
 def atomic_behind():
     a, b = ends()
@@ -253,6 +271,24 @@ def read_held():
               [(1, "SUCCESS"), (2, "SUCCESS"), (3, "SUCCESS")])
     equal("answers dropped", answers.packets, 2)
     equal("bytes", a.sha(0, MTU), b.sha(0, MTU))
+    equal("timeouts", since(before)[0].get("local_ack_timeout_err"), None)
+    close(a, b)
+
+
+@part("what was held, and whose acknowledgment is lost: asked for again, no timeout")
+def write_held():
+    a, b = ends()
+    before = both()
+    with DropPsn("a", a.psn + WARM + 2) as answers:
+        with DropPsn("b", a.psn + WARM, count=1000000):
+            a.post("RDMA_WRITE", [(0, MTU)], 0, wr_id=1)
+            a.post("RDMA_READ", [(500000, MTU)], 500000, wr_id=2)
+            a.post("RDMA_WRITE", [(MTU, MTU)], MTU, wr_id=3)
+            wait_for("held packets", lambda: since(before)[1].get("held_pkts", 0) >= 2)
+        equal("all", [(wc["wr_id"], wc["status"]) for wc in a.poll(3, 30)],
+              [(1, "SUCCESS"), (2, "SUCCESS"), (3, "SUCCESS")])
+    equal("answers dropped", answers.packets, 1)
+    equal("bytes", b.sha(0, 2 * MTU), a.sha(0, 2 * MTU))
     equal("timeouts", since(before)[0].get("local_ack_timeout_err"), None)
     close(a, b)
 
