@@ -108,8 +108,10 @@ void weft_requester_rewind(struct weft_qp *qp, u32 psn)
 	bool found = false;
 	u32 i;
 
-	if (req->board)
+	if (req->board) {
 		weft_board_find_all(req->board);
+		weft_board_distrust(req->board);
+	}
 	for (i = req->tail; i != end; i++) {
 		wqe = weft_sq_wqe(qp, i);
 		if (!wqe->started)

@@ -129,6 +129,7 @@ static void arrived(struct weft_board *board, u32 psn, bool early, u32 was, u32 
 		    struct weft_board_news *news)
 {
 	bool again = weft_psn_set_has(&board->again, psn);
+	bool known = !weft_psn_before(psn, board->known);
 	u32 sent = board->sent[weft_psn_slot(psn)];
 
 	news->arrived++;
@@ -136,15 +137,14 @@ static void arrived(struct weft_board *board, u32 psn, bool early, u32 was, u32 
 		const struct weft_board_guess *guess = guess_of(board, psn);
 
 		news->recovered++;
-		if (guess) {
-			/* Of its packets the one that arrived may be the one before. */
+		if (!known || (guess && !guess->was_lost))
+			news->guessed++;
+		/* Of its packets the one that arrived may be the one before. */
+		if (guess)
 			sent = guess->sent;
-			if (!guess->was_lost)
-				news->guessed++;
-		}
 		if (now - sent < min_rtt)
 			return;
-	} else if (!weft_psn_before(psn, board->known)) {
+	} else if (known) {
 		/* Of which of its packets does the answer to a resend tell? No sample (Karn). */
 		if ((s32)(was - sent) > 0)
 			news->extent = max(news->extent, was - sent);
@@ -154,7 +154,7 @@ static void arrived(struct weft_board *board, u32 psn, bool early, u32 was, u32 
 	}
 	if (sent_before_newest(board, sent, psn)) {
 		/* It was overtaken; what is still out of those before it may take as long. */
-		if (!again)
+		if (!again && known)
 			board->latency = max(board->latency, now - sent);
 		return;
 	}
@@ -193,6 +193,12 @@ void weft_board_ack(struct weft_board *board, u32 psn, u32 now, u32 min_rtt,
 		board->known = psn;
 }
 EXPORT_SYMBOL_GPL(weft_board_ack);
+
+void weft_board_distrust(struct weft_board *board)
+{
+	board->known = board->end;
+}
+EXPORT_SYMBOL_GPL(weft_board_distrust);
 
 void weft_board_sack(struct weft_board *board, u32 epsn, const struct weft_sack *sack, u32 bytes,
 		     u32 now, u32 min_rtt, struct weft_board_news *news)
@@ -293,6 +299,7 @@ EXPORT_SYMBOL_GPL(weft_board_lose);
 
 void weft_board_refused(struct weft_board *board, u32 psn)
 {
+	weft_board_distrust(board);
 	unhold(board, psn);
 	weft_board_lose(board, psn);
 }

@@ -318,6 +318,30 @@ Pair stopped_at_one() {
     return pair;
 }
 
+TEST(Board, WhatIsRefusedIsNotHeldAndTellsNothingOfThePath) {
+    Pair pair = stopped_at_one();
+    pair.send(4, 2, 1300);
+    weft_board_refused(&pair.board, 1);
+    EXPECT_EQ(pair.lost(), std::set<u32>{1});
+    EXPECT_EQ(pair.board.num_held, 2U);
+    // The receiver has been waited for: all of it comes at once.
+    pair.send(1, 1, 9000);
+    weft_board_news news{};
+    weft_board_ack(&pair.board, 6, 9100, 0, &news);
+    EXPECT_EQ(news.arrived, 3U);
+    EXPECT_EQ(news.recovered, 1U);
+    EXPECT_EQ(news.guessed, 1U) << "the path has not lost it";
+    EXPECT_EQ(news.rtt, 0U);
+    EXPECT_EQ(news.extent, 0U);
+    EXPECT_EQ(pair.board.latency, 100U);
+    EXPECT_EQ(pair.board.num_held, 0U);
+    // What is sent from now on does.
+    pair.send(6, 1, 9200);
+    news = {};
+    weft_board_ack(&pair.board, 7, 9250, 0, &news);
+    EXPECT_EQ(news.rtt, 50U);
+}
+
 TEST(Board, TheOldestIsSentAgainThoughItWasHeld) {
     Pair pair = stopped_at_one();
     u32 psn;

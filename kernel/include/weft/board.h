@@ -34,7 +34,7 @@ enum weft_board_guesses {
 struct weft_board {
 	u32 base;       /* oldest PSN that is not acknowledged */
 	u32 end;        /* behind the furthest one that was sent */
-	u32 known;      /* those before were out when it all began: who knows since when */
+	u32 known;      /* those before tell nothing of the path: weft_board_distrust() */
 	u32 newest;     /* when the packet was sent, of all that arrived, that was sent last */
 	u32 newest_psn;
 	u32 latency;    /* ticks from then to the news of it, or of what it overtook, if longer */
@@ -53,11 +53,11 @@ struct weft_board_news {
 	u32 rtt;       /* ticks, of one that had nothing missing before it; 0: no sample */
 	u32 extent;    /* ticks by which one came later than one that was sent after it */
 	u32 recovered; /* of those that arrived, how many were sent again */
-	u32 guessed;   /* of those, how many were not known to be lost */
+	u32 guessed;   /* of those, how many the path is not known to have lost */
 	u32 spurious;  /* resends that were not needed; not of this scoreboard's making */
 };
 
-/* @base … @end - 1 are out already, and count as sent now. */
+/* @base … @end - 1 are out already, count as sent now, and are not trusted. */
 void weft_board_init(struct weft_board *board, u32 base, u32 end, u32 now);
 
 /* @num packets from @psn on were sent, for the first time or again. */
@@ -88,6 +88,12 @@ u32 weft_board_detect(struct weft_board *board, u32 now, u32 window);
  * other news.
  */
 bool weft_board_overdue(const struct weft_board *board, u32 now, u32 window, u32 *left);
+
+/*
+ * How long what is out by now takes, and that it is sent again, tells nothing of the path: the
+ * receiver keeps it waiting, or a READ's answers are missing.
+ */
+void weft_board_distrust(struct weft_board *board);
 
 /* A PSN that is out and not held is lost, whatever the rule and guesses say. */
 void weft_board_lose(struct weft_board *board, u32 psn);
