@@ -139,7 +139,8 @@ struct weft_req {
 	struct weft_peer peer;
 	struct weft_board *board; /* NULL: the peer is another device, or not known to be Weft */
 	struct weft_rtt rtt;
-	u64 last_news_ns;        /* the peer told something new, or the timeout ran out */
+	u64 learned_ns;          /* the peer told something new */
+	u64 last_news_ns;        /* that, or a probe or the timeout was due */
 	u64 last_sent_ns;
 	bool probed;             /* the tail was sent again, nothing new since */
 	bool doubted;            /* so was the oldest, for it was overdue */

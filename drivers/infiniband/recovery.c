@@ -47,6 +47,7 @@ void weft_recovery_peer(struct weft_qp *qp, const struct weft_pkt *pkt)
 	now = ktime_get_ns();
 	weft_board_init(req->board, req->una, req->max_psn, weft_ticks(now));
 	weft_rtt_init(&req->rtt, weft_ticks(now));
+	req->learned_ns = now;
 	req->last_news_ns = now;
 	req->last_sent_ns = now;
 	req->probed = false;
@@ -97,6 +98,7 @@ static void weft_recovery_learn(struct weft_qp *qp, const struct weft_board_news
 	if (news->spurious)
 		weft_count_add(qp->dev, spurious_retrans, news->spurious);
 	weft_rtt_update(&req->rtt, news, weft_ticks(now));
+	req->learned_ns = now;
 	req->last_news_ns = now;
 	req->probed = false;
 	req->doubted = false;
@@ -149,7 +151,7 @@ void weft_recovery_sack(struct weft_qp *qp, const struct weft_source *src,
 void weft_recovery_detect(struct weft_qp *qp)
 {
 	struct weft_req *req = &qp->req;
-	u64 now = req->last_news_ns;
+	u64 now = req->learned_ns;
 	u32 left;
 
 	left = weft_board_detect(req->board, weft_ticks(now), req->rtt.reorder);
@@ -222,7 +224,7 @@ int weft_recovery_resend(struct weft_qp *qp)
 {
 	struct weft_req *req = &qp->req;
 	struct weft_swqe *wqe;
-	u32 num, psn;
+	u32 guessed, num, psn;
 	int sent;
 
 	num = weft_board_lost_run(req->board, WEFT_BURST_PACKETS, &psn);
@@ -245,10 +247,9 @@ int weft_recovery_resend(struct weft_qp *qp)
 		return sent;
 	}
 	weft_count_add(qp->dev, retransmitted_pkts, sent);
-	if (req->ask)
-		req->probes += sent;
-	else
-		req->resent += sent;
+	guessed = weft_board_guessed(req->board, psn, sent);
+	req->probes += guessed;
+	req->resent += sent - guessed;
 	req->ask = false;
 	weft_recovery_sent(qp, psn, sent, weft_psn_add(psn, sent), ktime_get_ns());
 	return 0;

@@ -324,6 +324,16 @@ void weft_board_guess(struct weft_board *board, enum weft_board_guesses which, u
 }
 EXPORT_SYMBOL_GPL(weft_board_guess);
 
+u32 weft_board_guessed(struct weft_board *board, u32 psn, u32 num)
+{
+	u32 guessed = 0;
+
+	for (; num--; psn = weft_psn_add(psn, 1))
+		guessed += !!guess_of(board, psn);
+	return guessed;
+}
+EXPORT_SYMBOL_GPL(weft_board_guessed);
+
 u32 weft_board_lost_run(const struct weft_board *board, u32 max, u32 *psn)
 {
 	u32 limit = span(board);

@@ -350,6 +350,8 @@ TEST(Board, TheOldestIsSentAgainThoughItWasHeld) {
     weft_board_guess(&pair.board, WEFT_BOARD_OLDEST, 1);
     EXPECT_EQ(pair.lost(), std::set<u32>{1});
     EXPECT_EQ(pair.board.num_held, 2U);
+    EXPECT_EQ(weft_board_guessed(&pair.board, 0, 4), 1U);
+    EXPECT_EQ(weft_board_guessed(&pair.board, 2, 2), 0U);
     ASSERT_EQ(weft_board_lost_run(&pair.board, 8, &psn), 1U);
     EXPECT_EQ(psn, 1U);
 }

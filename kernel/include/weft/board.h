@@ -108,6 +108,9 @@ void weft_board_refused(struct weft_board *board, u32 psn);
  */
 void weft_board_guess(struct weft_board *board, enum weft_board_guesses which, u32 psn);
 
+/* How many of @num PSNs from @psn on are guesses? */
+u32 weft_board_guessed(struct weft_board *board, u32 psn, u32 num);
+
 /* It is not lost after all, or will be sent again another way. */
 void weft_board_find(struct weft_board *board, u32 psn);
 
