@@ -297,14 +297,6 @@ void weft_board_lose(struct weft_board *board, u32 psn)
 }
 EXPORT_SYMBOL_GPL(weft_board_lose);
 
-void weft_board_refused(struct weft_board *board, u32 psn)
-{
-	weft_board_distrust(board);
-	unhold(board, psn);
-	weft_board_lose(board, psn);
-}
-EXPORT_SYMBOL_GPL(weft_board_refused);
-
 void weft_board_guess(struct weft_board *board, enum weft_board_guesses which, u32 psn)
 {
 	/* Nothing is missing before it: the news of its end are lost, or that it was refused. */
@@ -324,12 +316,23 @@ void weft_board_guess(struct weft_board *board, enum weft_board_guesses which, u
 }
 EXPORT_SYMBOL_GPL(weft_board_guess);
 
+void weft_board_refused(struct weft_board *board, u32 psn)
+{
+	weft_board_distrust(board);
+	weft_board_guess(board, WEFT_BOARD_REFUSED, psn);
+}
+EXPORT_SYMBOL_GPL(weft_board_refused);
+
 u32 weft_board_guessed(struct weft_board *board, u32 psn, u32 num)
 {
 	u32 guessed = 0;
 
-	for (; num--; psn = weft_psn_add(psn, 1))
-		guessed += !!guess_of(board, psn);
+	for (; num--; psn = weft_psn_add(psn, 1)) {
+		const struct weft_board_guess *guess = guess_of(board, psn);
+
+		if (guess && guess != &board->guesses[WEFT_BOARD_REFUSED])
+			guessed++;
+	}
 	return guessed;
 }
 EXPORT_SYMBOL_GPL(weft_board_guessed);

@@ -324,22 +324,32 @@ TEST(Board, WhatIsRefusedIsNotHeldAndTellsNothingOfThePath) {
     weft_board_refused(&pair.board, 1);
     EXPECT_EQ(pair.lost(), std::set<u32>{1});
     EXPECT_EQ(pair.board.num_held, 2U);
-    // The receiver has been waited for: all of it comes at once.
+    EXPECT_EQ(weft_board_guessed(&pair.board, 1, 1), 0U) << "no duplicate will come of it";
+    // The receiver takes one, then it is not ready for the next.
     pair.send(1, 1, 9000);
     weft_board_news news{};
-    weft_board_ack(&pair.board, 6, 9100, 0, &news);
-    EXPECT_EQ(news.arrived, 3U);
+    weft_board_ack(&pair.board, 2, 9100, 0, &news);
     EXPECT_EQ(news.recovered, 1U);
     EXPECT_EQ(news.guessed, 1U) << "the path has not lost it";
+    weft_board_refused(&pair.board, 2);
+    weft_board_detect(&pair.board, 9100, 0);
+    EXPECT_EQ(pair.lost(), std::set<u32>{2}) << "what is behind it waits";
+    // Then all of it.
+    pair.send(2, 1, 18000);
+    news = {};
+    weft_board_ack(&pair.board, 6, 18100, 0, &news);
+    EXPECT_EQ(news.arrived, 3U);
+    EXPECT_EQ(news.recovered, 1U);
+    EXPECT_EQ(news.guessed, 1U);
     EXPECT_EQ(news.rtt, 0U);
     EXPECT_EQ(news.extent, 0U);
-    EXPECT_EQ(pair.board.latency, 100U);
     EXPECT_EQ(pair.board.num_held, 0U);
     // What is sent from now on does.
-    pair.send(6, 1, 9200);
+    pair.send(6, 1, 18200);
     news = {};
-    weft_board_ack(&pair.board, 7, 9250, 0, &news);
+    weft_board_ack(&pair.board, 7, 18250, 0, &news);
     EXPECT_EQ(news.rtt, 50U);
+    EXPECT_EQ(pair.board.latency, 50U);
 }
 
 TEST(Board, TheOldestIsSentAgainThoughItWasHeld) {

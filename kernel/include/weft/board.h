@@ -28,6 +28,7 @@ struct weft_board_guess {
 enum weft_board_guesses {
 	WEFT_BOARD_TAIL,
 	WEFT_BOARD_OLDEST,
+	WEFT_BOARD_REFUSED,
 	WEFT_BOARD_GUESSES,
 };
 
@@ -98,9 +99,6 @@ void weft_board_distrust(struct weft_board *board);
 /* A PSN that is out and not held is lost, whatever the rule and guesses say. */
 void weft_board_lose(struct weft_board *board, u32 psn);
 
-/* The peer's receiver was not ready for the oldest PSN: it is lost, though it may have been held. */
-void weft_board_refused(struct weft_board *board, u32 psn);
-
 /*
  * Send it again for want of news: it may as well be late. When it arrives nobody knows which of its
  * packets did; then it counts as the one before, or all that was sent between the two would seem
@@ -108,7 +106,13 @@ void weft_board_refused(struct weft_board *board, u32 psn);
  */
 void weft_board_guess(struct weft_board *board, enum weft_board_guesses which, u32 psn);
 
-/* How many of @num PSNs from @psn on are guesses? */
+/*
+ * The peer's receiver was not ready for the oldest PSN: it is sent again, though it may have been
+ * held. What waits behind it does not seem lost for it, as behind a guess.
+ */
+void weft_board_refused(struct weft_board *board, u32 psn);
+
+/* How many of @num PSNs from @psn on are guesses of the timer? */
 u32 weft_board_guessed(struct weft_board *board, u32 psn, u32 num);
 
 /* It is not lost after all, or will be sent again another way. */

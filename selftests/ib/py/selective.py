@@ -195,8 +195,9 @@ def not_ready():
     before = both()
     for number in range(8):
         a.post("SEND", [(number * MTU, MTU)], wr_id=number)
-    wait_for("an RNR NAK", lambda: since(before)[0].get("rnr_nak_rcvd", 0) >= 1)
-    b.recvs([(number * MTU, MTU) for number in range(8)])
+    for number in range(8):
+        wait_for("an RNR NAK", lambda least=number: since(before)[0].get("rnr_nak_rcvd", 0) > least)
+        b.recv(number * MTU, MTU, number)
     equal("SENDs", [wc["status"] for wc in a.poll(8, 20)], ["SUCCESS"] * 8)
     equal("receives", [wc["wr_id"] for wc in b.poll(8, 20)], list(range(8)))
     equal("bytes", b.sha(0, 8 * MTU), a.sha(0, 8 * MTU))
